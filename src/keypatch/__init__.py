@@ -1,0 +1,55 @@
+"""Learn, score and use local image descriptors.
+
+The names below are the whole public face of the package; each is loaded when it is first used, so that importing
+keypatch costs nothing and does not import torch.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from keypatch.benchmarks.evaluating import evaluate as evaluate
+    from keypatch.benchmarks.result import Result as Result
+    from keypatch.errors import KeypatchError as KeypatchError
+    from keypatch.patches.opening import open_patches as open_patches
+    from keypatch.patches.patch_set import PatchSet as PatchSet
+    from keypatch.recipes import find_recipe as find_recipe
+    from keypatch.studies.inspecting import Inspection as Inspection
+    from keypatch.studies.inspecting import inspect as inspect
+    from keypatch.studies.listing import list_names as list_names
+    from keypatch.studies.quickstart import quickstart as quickstart
+    from keypatch.studies.training import train as train
+    from keypatch.training.recipe import Recipe as Recipe
+    from keypatch.zoo.finding import find as find
+
+_HOME = {
+    "Inspection": "studies.inspecting",
+    "KeypatchError": "errors",
+    "PatchSet": "patches.patch_set",
+    "Recipe": "training.recipe",
+    "Result": "benchmarks.result",
+    "evaluate": "benchmarks.evaluating",
+    "find": "zoo.finding",
+    "find_recipe": "recipes",
+    "inspect": "studies.inspecting",
+    "list_names": "studies.listing",
+    "open_patches": "patches.opening",
+    "quickstart": "studies.quickstart",
+    "train": "studies.training",
+}
+
+__all__ = [*_HOME]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("keypatch")
+    if name not in _HOME:
+        raise AttributeError(f"module 'keypatch' has no attribute {name!r}")
+    return getattr(import_module(f"keypatch.{_HOME[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOME, "__version__"])

@@ -1,0 +1,55 @@
+"""A descriptor by name, a benchmark by name and a folder: one result."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from keypatch.benchmarks.hpatches import evaluate_rank1
+from keypatch.benchmarks.result import Result
+from keypatch.benchmarks.ubc import evaluate_ubc
+from keypatch.describers.protocol import Describer
+from keypatch.errors import KeypatchError
+from keypatch.metrics import FPR_RULES, FprRule
+from keypatch.zoo import find
+
+BENCHMARKS = {
+    "ubc": "PhotoTour patches: FPR95, average precision and curves of every pair list; rank-1 over the points",
+    "hpatches": "HPatches strips: rank-1 of the reference patches in the easy, hard and tough strips",
+}
+
+
+def evaluate(
+    descriptor: str | Path | Describer,
+    on: str,
+    data: str | Path,
+    out: str | Path | None = None,
+    *,
+    rule: FprRule = "rank",
+    sequences: Sequence[str] | None = None,
+    device: str = "auto",
+    precision: str = "auto",
+) -> Result:
+    """Score a descriptor (a zoo name, run folder, weight file or any Describer) and write the result to `out`.
+
+    on: "ubc" or "hpatches". data: a folder of that benchmark's patches; "embedded-test" for ubc.
+    rule: whose definition of FPR95 (ubc). sequences: only these (hpatches).
+    """
+    _check(on, out, rule, sequences)
+    describer = find(descriptor, device, precision) if isinstance(descriptor, str | Path) else descriptor
+    result = evaluate_ubc(describer, data, rule) if on == "ubc" else evaluate_rank1(describer, data, sequences)
+    if out is not None:
+        result.save(out)
+    return result
+
+
+def _check(on: str, out: str | Path | None, rule: str, sequences: Sequence[str] | None) -> None:
+    """Everything that can be known to be wrong before minutes of describing."""
+    if on not in BENCHMARKS:
+        raise KeypatchError(f'There is no benchmark "{on}". Choose one of {", ".join(BENCHMARKS)}.')
+    if on == "ubc" and sequences:
+        raise KeypatchError("The benchmark ubc has no sequences; --sequence belongs to --on hpatches.")
+    if on == "hpatches" and rule != "rank":
+        raise KeypatchError("The benchmark hpatches has no FPR95; --rule belongs to --on ubc.")
+    if rule not in FPR_RULES:
+        raise KeypatchError(f'There is no FPR95 rule "{rule}"; choose one of {", ".join(FPR_RULES)}.')
+    if out is not None and not Path(out).absolute().parent.is_dir():
+        raise KeypatchError(f"{out} cannot be written: there is no folder {Path(out).parent}. Create it first.")

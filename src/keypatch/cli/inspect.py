@@ -1,0 +1,26 @@
+"""`keypatch inspect`: what a file or folder is, what is in it and what is wrong with it."""
+
+from typing import Annotated
+
+import typer
+
+from keypatch.cli.options import examples
+from keypatch.cli.printing import open_console, print_facts
+
+EXAMPLES = examples("keypatch inspect embedded-test", "keypatch inspect runs/quickstart")
+
+
+def inspect(
+    path: Annotated[str, typer.Argument(help="A patch set, a run folder, a checkpoint, weights, a recipe, a result.")],
+) -> None:
+    """Say what a file or folder is, what is in it and what is wrong with it (then the exit code is 2)."""
+    from keypatch.studies.inspecting import inspect as look
+
+    found = look(path)
+    console = open_console()
+    console.print(f"{found.path}: {found.kind}")
+    print_facts(console, found.facts)
+    for problem in found.problems:
+        console.print(f"Wrong: {problem}")
+    if found.problems:
+        raise typer.Exit(2)

@@ -1,0 +1,76 @@
+"""The command `keypatch`: wires the commands together and turns errors into sentences and exit codes."""
+
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from keypatch.cli import evaluate, inspect, quickstart, train
+from keypatch.cli import list as list_  # not the builtin
+from keypatch.cli.interrupts import INTERRUPTED
+from keypatch.errors import KeypatchError
+
+USER_ERROR, OUR_ERROR = 2, 1
+
+app = typer.Typer(
+    name="keypatch",
+    help="Learn, score and use local image descriptors.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("quickstart", epilog=quickstart.EXAMPLES)(quickstart.quickstart)
+app.command("list", epilog=list_.EXAMPLES)(list_.list_command)
+app.command("inspect", epilog=inspect.EXAMPLES)(inspect.inspect)
+app.command("train", epilog=train.EXAMPLES)(train.train)
+app.command("evaluate", epilog=evaluate.EXAMPLES)(evaluate.evaluate)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"keypatch {version('keypatch')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _every_command(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and leave.")
+    ] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error; works at any place.")] = False,
+) -> None:
+    """Options that stand before every command."""
+
+
+def run(words: Sequence[str]) -> int:
+    """Run one command line and return its exit code: 0, 2 (the user can mend it), 1 (our fault), 130 (interrupted)."""
+    debug = "--debug" in words  # also behind a command: people append it to the line that failed
+    try:
+        app([word for word in words if word != "--debug"], prog_name="keypatch")
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else 0
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except KeypatchError as error:
+        return _say(f"keypatch: {error}", USER_ERROR, debug)
+    except Exception as error:
+        fault = f"keypatch failed, and it is not your fault: {type(error).__name__}: {error}"
+        return _say(f"{fault}\nThe same command with --debug shows where.", OUR_ERROR, debug)
+    return 0
+
+
+def _say(sentence: str, code: int, debug: bool) -> int:
+    if debug:
+        traceback.print_exc()
+    print(sentence, file=sys.stderr)
+    return code
+
+
+def main() -> None:
+    sys.exit(run(sys.argv[1:]))

@@ -1,0 +1,162 @@
+"""A trained network as the fewest operations that give its descriptors: normalization folded into the convolutions."""
+
+from collections.abc import Callable, Iterator
+from copy import deepcopy
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from keypatch.networks.frn import EPS, FilterResponse
+from keypatch.networks.patch_network import PatchNetwork, unit_length
+
+Stage = Callable[[Tensor], Tensor]
+
+
+def fold(network: PatchNetwork, device: torch.device, dtype: torch.dtype = torch.float32) -> Stage:
+    """A function from prepared patches (n, 1, size, size) on `device`, which it may overwrite, to float32 descriptors.
+
+    It has its own copy of the weights, as in evaluation mode. `dtype` is that of the convolutions; the normalization of
+    filter responses and everything after the last convolution stay in float32.
+    """
+    stages = tuple(_stages(network, device, dtype))
+
+    @torch.inference_mode()
+    def describe(x: Tensor) -> Tensor:
+        for stage in stages:
+            x = stage(x)
+        return x
+
+    return describe
+
+
+def _stages(network: PatchNetwork, device: torch.device, dtype: torch.dtype) -> Iterator[Stage]:
+    layers = [layer for layer in network.layers if not isinstance(layer, nn.Dropout | nn.Flatten)]
+    last = list(network.last) if isinstance(network.last, nn.Sequential) else [network.last]
+    side = network.preprocessing.size
+    first = True
+    while layers:
+        layer = layers.pop(0)
+        if isinstance(layer, FilterResponse):
+            yield FilterResponses.of(layer, device)
+        elif isinstance(layer, nn.Linear) or (isinstance(layer, nn.Conv2d) and not layers):
+            yield WholeMap.of(layer, _take(nn.BatchNorm1d, last), side, device, dtype)
+        elif isinstance(layer, nn.Conv2d):
+            if first:
+                first = False
+                yield lambda x: x.to(dtype, memory_format=torch.channels_last)
+            norm, relu = _take(nn.BatchNorm2d, layers), _take(nn.ReLU, layers)
+            stage = Convolution.of(layer, norm, relu is not None, device, dtype)
+            yield pack(stage, side) or stage
+            side = (side + 2 * stage.padding - stage.weight.shape[2]) // stage.stride + 1
+        else:
+            yield layer
+            side = side // 2 if isinstance(layer, nn.MaxPool2d) else side
+    yield from (deepcopy(layer).to(device) for layer in last)
+    if network.unit_length:
+        yield unit_length
+
+
+def _take(kind: type[nn.Module], layers: list[nn.Module]) -> nn.Module | None:
+    """The next layer, taken off the list if it is of this kind."""
+    return layers.pop(0) if layers and isinstance(layers[0], kind) else None
+
+
+@dataclass(frozen=True)
+class Convolution:
+    """A convolution on channels-last maps, with ReLU if `relu`."""
+
+    weight: Tensor
+    bias: Tensor
+    stride: int
+    padding: int
+    relu: bool
+
+    @classmethod
+    def of(
+        cls, layer: nn.Conv2d, norm: nn.Module | None, relu: bool, device: torch.device, dtype: torch.dtype
+    ) -> "Convolution":
+        weight, bias = _folded(layer, norm)
+        weight = weight.to(device, dtype, memory_format=torch.channels_last)
+        return cls(weight, bias.to(device, dtype), layer.stride[0], int(layer.padding[0]), relu)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        y = F.conv2d(x, self.weight, self.bias, self.stride, self.padding)
+        return y.relu_() if self.relu else y
+
+
+@dataclass(frozen=True)
+class WholeMap:
+    """The last layer, which sees the whole map, as one matrix product on the channels-last pixels."""
+
+    weight: Tensor  # (dim, side * side * channels)
+    bias: Tensor
+
+    @classmethod
+    def of(
+        cls, layer: nn.Conv2d | nn.Linear, norm: nn.Module | None, side: int, device: torch.device, dtype: torch.dtype
+    ) -> "WholeMap":
+        weight, bias = _folded(layer, norm)
+        weight = weight.reshape(len(weight), -1, side, side).permute(0, 2, 3, 1).reshape(len(weight), -1)
+        return cls(weight.to(device, dtype).contiguous(), bias.to(device, dtype))
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return F.linear(x.permute(0, 2, 3, 1).flatten(1), self.weight, self.bias).float()
+
+
+@dataclass(frozen=True)
+class FilterResponses:
+    """`FilterResponse` with the passes over the map done in place."""
+
+    weight: Tensor  # each (1, 1, channels)
+    bias: Tensor
+    tau: Tensor
+
+    @classmethod
+    def of(cls, layer: FilterResponse, device: torch.device) -> "FilterResponses":
+        parameters = (p.detach().float().view(1, 1, -1) for p in (layer.weight, layer.bias, layer.tau))
+        return cls(*(p.to(device, copy=True) for p in parameters))
+
+    def __call__(self, x: Tensor) -> Tensor:
+        pixels = x.float().permute(0, 2, 3, 1).flatten(1, 2)  # (n, side * side, channels), contiguous
+        scale = self.weight * (pixels.square().mean(1, keepdim=True) + EPS).rsqrt()
+        pixels = torch.addcmul(self.bias, pixels, scale, out=pixels)
+        pixels = torch.maximum(pixels, self.tau, out=pixels)
+        return pixels.unflatten(1, x.shape[2:]).permute(0, 3, 1, 2).to(x.dtype)
+
+
+def _folded(layer: nn.Conv2d | nn.Linear, norm: nn.Module | None) -> tuple[Tensor, Tensor]:
+    """Weight and bias of the layer followed by its batch normalization, computed in float64."""
+    tensors = {name: t.detach().cpu().double() for name, t in layer.state_dict().items()}
+    weight = tensors["weight"]
+    bias = tensors.get("bias", weight.new_zeros(len(weight)))
+    if isinstance(norm, nn.BatchNorm1d | nn.BatchNorm2d):
+        known = {name: t.detach().cpu().double() for name, t in norm.state_dict().items()}
+        scale = (known["running_var"] + norm.eps).rsqrt() * known.get("weight", torch.tensor(1.0))
+        bias = (bias - known["running_mean"]) * scale + known.get("bias", torch.tensor(0.0))
+        weight = weight * scale.view(-1, *[1] * (weight.ndim - 1))
+    return weight.float(), bias.float()
+
+
+def pack(stage: Convolution, side: int) -> Stage | None:
+    """The convolution with its weights laid out once for oneDNN and the ReLU inside: a tenth faster than `F.conv2d`.
+
+    None where torch does not have these operators (their names are private) or the device is not the CPU.
+    """
+    if stage.weight.device.type != "cpu" or not torch.backends.mkldnn.is_available():
+        return None
+    try:
+        reorder, convolve = torch.ops.mkldnn._reorder_convolution_weight, torch.ops.mkldnn._convolution_pointwise
+    except AttributeError:
+        return None
+    ones, strides, padding = [1, 1], [stage.stride] * 2, [stage.padding] * 2
+    input_shape = [32, stage.weight.shape[1], side, side]
+    weight = reorder(stage.weight, padding, strides, ones, 1, input_shape)
+    attribute = "relu" if stage.relu else "none"
+
+    def convolution(x: Tensor) -> Tensor:
+        y: Tensor = convolve(x, weight, stage.bias, padding, strides, ones, 1, attribute, [], "")
+        return y
+
+    return convolution

@@ -1,0 +1,92 @@
+"""What every describer offers, and the checks all of them share."""
+
+from collections.abc import Callable
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from keypatch.errors import KeypatchError
+
+CHUNK = 4096  # patches copied out of a memory map at once: 16 MB of 64x64
+
+Progress = Callable[[int, int], None]  # patches done, patches in all
+
+
+class Describer(Protocol):
+    """Anything that turns patches into vectors; rows have unit length unless `unit_length` is False."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def dim(self) -> int: ...
+
+    @property
+    def patch_size(self) -> int:
+        """The side in pixels the describer works on; patches of another side are resized by the describer itself."""
+
+    @property
+    def patch_sigmas(self) -> float:
+        """The side of a patch as a multiple of the interest point's sigma."""
+
+    @property
+    def unit_length(self) -> bool: ...
+
+    def describe(self, patches: NDArray[np.uint8]) -> NDArray[np.float32]:
+        """(n, side, side) grey patches to (n, dim) vectors; n may be 0."""
+
+
+@runtime_checkable
+class HasWeights(Protocol):
+    """A describer that was learned: results name its weights."""
+
+    @property
+    def weights_hash(self) -> str:
+        """SHA-256 of the weights, in hexadecimal."""
+
+
+class PatchReader(Protocol):
+    """The part of a patch set that describing needs."""
+
+    def __len__(self) -> int: ...
+
+    def take(self, indices: NDArray[np.int64]) -> NDArray[np.uint8]: ...
+
+
+def check_patches(patches: NDArray[np.uint8]) -> None:
+    """Raise KeypatchError unless the patches are a uint8 array (n, side, side)."""
+    if not isinstance(patches, np.ndarray) or patches.dtype != np.uint8:
+        found = patches.dtype if isinstance(patches, np.ndarray) else type(patches).__name__
+        raise KeypatchError(f"Patches must be a numpy array of uint8 (grey values 0 to 255), found {found}.")
+    if patches.ndim != 3 or patches.shape[1] != patches.shape[2] or patches.shape[1] == 0:
+        raise KeypatchError(f"Patches must have the shape (n, side, side), found {patches.shape}.")
+
+
+def check_descriptors(describer: Describer, descriptors: NDArray[np.float32], count: int) -> None:
+    """Raise KeypatchError unless the describer gave `count` finite rows of its own dimension."""
+    if descriptors.shape != (count, describer.dim):
+        raise KeypatchError(
+            f"{describer.name} gave descriptors of shape {descriptors.shape} for {count} patches, "
+            f"expected ({count}, {describer.dim})."
+        )
+    broken = np.flatnonzero(~np.isfinite(descriptors).all(axis=1))
+    if broken.size:
+        raise KeypatchError(
+            f"{describer.name} gave non-finite descriptors for {broken.size} of {count} patches, the first at position "
+            f"{broken[0]}. Its weights are damaged or its training diverged."
+        )
+
+
+def describe_all(describer: Describer, patches: PatchReader, progress: Progress | None = None) -> NDArray[np.float32]:
+    """(n, dim) descriptors of a whole patch set, read chunk by chunk."""
+    count = len(patches)
+    descriptors = np.empty((count, describer.dim), dtype=np.float32)
+    for start in range(0, count, CHUNK):
+        stop = min(start + CHUNK, count)
+        chunk = describer.describe(patches.take(np.arange(start, stop)))
+        check_descriptors(describer, chunk, stop - start)
+        descriptors[start:stop] = chunk
+        if progress is not None:
+            progress(stop, count)
+    return descriptors

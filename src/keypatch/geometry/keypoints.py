@@ -1,0 +1,108 @@
+"""Keypoints: places, scales, angles and shapes of interest points in a photograph."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import cv2
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from keypatch.errors import KeypatchError
+
+
+@dataclass(frozen=True, eq=False)
+class Keypoints:
+    """Interest points as arrays of one length n.
+
+    The frame of a keypoint is the matrix sigma * shape @ R(angle). Whatever arrays are given become float32.
+    """
+
+    x: NDArray[np.float32]  # pixels; the centre of the top-left pixel is (0, 0)
+    y: NDArray[np.float32]
+    sigma: NDArray[np.float32]  # scale, pixels
+    angle: NDArray[np.float32]  # radians, clockwise on screen
+    shape: NDArray[np.float32] | None = None  # (n, 2, 2) of determinant 1; None: not sheared
+    response: NDArray[np.float32] | None = None  # the detector's strength
+
+    def __post_init__(self) -> None:
+        n = np.size(self.x)
+        for name in ("x", "y", "sigma", "angle", "shape", "response"):
+            value = getattr(self, name)
+            if value is not None:
+                object.__setattr__(self, name, _checked(name, value, (n, 2, 2) if name == "shape" else (n,)))
+        if n and self.sigma.min() <= 0:
+            raise KeypatchError(f"Keypoint {np.argmin(self.sigma)} has sigma {self.sigma.min()}; it must be above 0.")
+        if self.shape is not None and n and np.abs(np.linalg.det(self.shape) - 1).max() > 1e-3:
+            raise KeypatchError("A keypoint's shape must have determinant 1; Keypoints.from_frames takes any frame.")
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    @property
+    def xy(self) -> NDArray[np.float64]:
+        """(n, 2) places."""
+        return np.stack([self.x, self.y], axis=1).astype(np.float64)
+
+    def take(self, index: ArrayLike) -> "Keypoints":
+        """The keypoints chosen by indices or by a mask."""
+        chosen = np.asarray(index)
+        if chosen.size == 0:
+            chosen = chosen.astype(np.int64)
+        shape = None if self.shape is None else self.shape[chosen]
+        response = None if self.response is None else self.response[chosen]
+        return Keypoints(self.x[chosen], self.y[chosen], self.sigma[chosen], self.angle[chosen], shape, response)
+
+    def frames(self) -> NDArray[np.float64]:
+        """(n, 2, 2) matrices sigma * shape @ R(angle); their columns are the frame's x and y axes in the photograph."""
+        turned = rotations(self.angle) if self.shape is None else self.shape @ rotations(self.angle)
+        return np.asarray(self.sigma.astype(np.float64)[:, None, None] * turned)
+
+    @classmethod
+    def from_frames(cls, xy: ArrayLike, frames: ArrayLike, response: ArrayLike | None = None) -> "Keypoints":
+        """Keypoints at xy (n, 2) whose frames() are those given (n, 2, 2).
+
+        A frame determines only the product shape @ R(angle); the angle is that of the polar decomposition, so the shape
+        is symmetric: it stretches without turning. A mirroring or flat frame raises KeypatchError.
+        """
+        places, matrices = np.asarray(xy, np.float64).reshape(-1, 2), np.asarray(frames, np.float64).reshape(-1, 2, 2)
+        area = matrices[:, 0, 0] * matrices[:, 1, 1] - matrices[:, 0, 1] * matrices[:, 1, 0]
+        if not np.all(area > 0):  # also catches nan
+            raise KeypatchError(f"Frame {np.argmin(area > 0)} is flat, mirrored or not finite: leave it out.")
+        sigma = np.sqrt(area)
+        # The rotation nearest to a 2x2 matrix of positive determinant is that of its (a11 + a22, a21 - a12).
+        angle = np.arctan2(matrices[:, 1, 0] - matrices[:, 0, 1], matrices[:, 0, 0] + matrices[:, 1, 1])
+        shape = matrices @ rotations(-angle) / sigma[:, None, None]
+        x, y, sigma32, angle32 = (column.astype(np.float32) for column in (*places.T, sigma, angle))
+        strength = None if response is None else np.asarray(response, np.float32)
+        return cls(x, y, sigma32, angle32, shape.astype(np.float32), strength)
+
+    @classmethod
+    def from_cv2(cls, keypoints: Sequence[cv2.KeyPoint]) -> "Keypoints":
+        """From OpenCV: sigma = size / 2, angle in degrees clockwise; an unset angle (-1) becomes 0."""
+        rows = np.array([(*k.pt, k.size, k.angle, k.response) for k in keypoints], np.float32).reshape(-1, 5)
+        x, y, size, degrees, response = rows.T
+        angle = np.radians(np.where(degrees == -1, np.float32(0), degrees))
+        return cls(x, y, size * np.float32(0.5), angle, None, response)
+
+    def to_cv2(self) -> list[cv2.KeyPoint]:
+        """To OpenCV: size = 2 sigma, angle in degrees in [0, 360). OpenCV has no shapes: they are left out."""
+        degrees = np.degrees(self.angle.astype(np.float64)) % 360
+        response = np.zeros(len(self)) if self.response is None else self.response
+        rows = zip(self.x, self.y, 2 * self.sigma, degrees, response, strict=True)
+        return [cv2.KeyPoint(*(float(v) for v in row)) for row in rows]
+
+
+def rotations(angle: ArrayLike) -> NDArray[np.float64]:
+    """The matrices (..., 2, 2) that turn by angles of dimensions (...), in radians, clockwise on screen."""
+    cos, sin = np.cos(angle, dtype=np.float64), np.sin(angle, dtype=np.float64)
+    return np.stack([np.stack([cos, -sin], axis=-1), np.stack([sin, cos], axis=-1)], axis=-2)
+
+
+def _checked(name: str, value: ArrayLike, expected: tuple[int, ...]) -> NDArray[np.float32]:
+    array = np.asarray(value, np.float32)
+    if array.shape != expected:
+        raise KeypatchError(f"The keypoints' {name} must have the shape {expected}, as x has, not {array.shape}.")
+    if not np.isfinite(array).all():
+        first = int(np.argwhere(~np.isfinite(array))[0, 0])
+        raise KeypatchError(f"Keypoint {first} has {name} {array[first]}; every value must be finite.")
+    return array

@@ -1,0 +1,112 @@
+"""A described batch: what every loss term looks at."""
+
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+from torch.nn.functional import normalize
+
+from keypatch.errors import KeypatchError
+from keypatch.losses.measures import EUCLIDEAN, Measure
+from keypatch.losses.mining import Hardest, Mining, Negatives
+
+_HARDEST = Hardest()
+
+
+@dataclass(frozen=True, eq=False)
+class Described:
+    """n matching pairs: their descriptors, the negatives mined for them (once, for all terms) and their weights.
+
+    `raw` and `unit` (2n, d) stack anchors and positives, (3n, d) with third patches; `negatives` are rows of the stack.
+    """
+
+    raw: Tensor
+    unit: Tensor
+    n: int
+    point_id: Tensor | None = None  # (n,), equal ids are never negatives of each other; None: all points differ
+    negatives: Negatives | None = None
+    weights: Tensor | None = None  # (n,); None: all one
+    generator: torch.Generator | None = None  # of random choices; None: torch's own, which dropout uses too
+
+    @classmethod
+    def of_pairs(
+        cls,
+        raw_anchors: Tensor,
+        raw_positives: Tensor,
+        mining: Mining | None = _HARDEST,
+        *,
+        point_id: Tensor | None = None,
+        raw_negatives: Tensor | None = None,
+        weights: Tensor | None = None,
+        generator: torch.Generator | None = None,
+    ) -> "Described":
+        """Row i of both (n, d) tensors shows the same point. Makes unit descriptors and mines, in float32 or float64.
+
+        `raw_negatives` (n, d) are third patches. Raises KeypatchError where a pair has no valid negative.
+        """
+        parts = [raw_anchors, raw_positives] if raw_negatives is None else [raw_anchors, raw_positives, raw_negatives]
+        _check_shapes(parts, {"point_id": point_id, "weights": weights})
+        raw = torch.cat([_widen(part) for part in parts])
+        # The floor leaves every real descriptor exact and bounds the gradient of a zero one.
+        unit = normalize(raw, dim=1, eps=1e-6)
+        batch = cls(raw, unit, len(raw_anchors), point_id, None, weights, generator)
+        return batch if mining is None else replace(batch, negatives=mining(batch))
+
+    @property
+    def anchors(self) -> Tensor:
+        return self.unit[: self.n]
+
+    @property
+    def positives(self) -> Tensor:
+        return self.unit[self.n : 2 * self.n]
+
+    @property
+    def raw_anchors(self) -> Tensor:
+        return self.raw[: self.n]
+
+    @property
+    def raw_positives(self) -> Tensor:
+        return self.raw[self.n : 2 * self.n]
+
+    @property
+    def raw_negatives(self) -> Tensor | None:
+        return self.raw[2 * self.n :] if len(self.raw) > 2 * self.n else None
+
+    def same_point(self) -> Tensor:
+        """(n, n), true where pairs i and j show the same point, so on the diagonal."""
+        if self.point_id is None:
+            return torch.eye(self.n, dtype=torch.bool, device=self.unit.device)
+        return self.point_id[:, None] == self.point_id[None, :]
+
+    def positive_distances(self, measure: Measure = EUCLIDEAN) -> Tensor:
+        """Anchor to positive, (n,)."""
+        if measure.of_raw:
+            return measure(self.raw_anchors, self.raw_positives)
+        return measure(self.anchors, self.positives)
+
+    def negative_distances(self, measure: Measure = EUCLIDEAN) -> Tensor:
+        """Between the two ends of each pair's negative, (n,)."""
+        if self.negatives is None:
+            raise KeypatchError(
+                "The loss compares each pair with a negative, and none was mined. Give a mining, for example Hardest()."
+            )
+        stack = self.raw if measure.of_raw else self.unit
+        distances = measure(stack[self.negatives.first.flatten()], stack[self.negatives.second.flatten()])
+        return distances.view(-1, self.n).amin(0)
+
+
+def _widen(x: Tensor) -> Tensor:
+    return x if x.dtype == torch.float64 else x.float()
+
+
+def _check_shapes(parts: list[Tensor], per_pair: dict[str, Tensor | None]) -> None:
+    shapes = [tuple(part.shape) for part in parts]
+    if len(shapes[0]) != 2 or shapes[0][0] == 0 or any(shape != shapes[0] for shape in shapes):
+        raise KeypatchError(
+            "Descriptors must be tensors of one shape (pairs, dimensions) with at least one pair, row i belonging to "
+            f"pair i; found the shapes {', '.join(map(str, shapes))}."
+        )
+    n = shapes[0][0]
+    for name, value in per_pair.items():
+        if value is not None and tuple(value.shape) != (n,):
+            raise KeypatchError(f"{name} must have one entry per pair, ({n},); found shape {tuple(value.shape)}.")

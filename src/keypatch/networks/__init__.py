@@ -1,0 +1,41 @@
+"""Descriptor networks: specs that build them, their input, their weight files."""
+
+from keypatch.networks.devices import choose_device, has_fast_bfloat16
+from keypatch.networks.hardnet8 import HardNet8
+from keypatch.networks.hynet import HYNET_INPUT, SDGMNET_INPUT, HyNet
+from keypatch.networks.l2net import HARDNET_INPUT, SOSNET_INPUT, L2Net
+from keypatch.networks.patch_network import NetworkSpec, PatchNetwork, unit_length
+from keypatch.networks.preprocessing import Preprocessing, prepare
+from keypatch.networks.published import load_published
+from keypatch.networks.spread_out import SPREAD_OUT_INPUT, SpreadOutNet
+from keypatch.networks.table import NETWORKS, spec_from_dict, spec_to_dict
+from keypatch.networks.tfeat import TFEAT_INPUT, TFeat
+from keypatch.networks.weights import load_weights, read_card, save_weights
+
+__all__ = [
+    "HARDNET_INPUT",
+    "HYNET_INPUT",
+    "NETWORKS",
+    "SDGMNET_INPUT",
+    "SOSNET_INPUT",
+    "SPREAD_OUT_INPUT",
+    "TFEAT_INPUT",
+    "HardNet8",
+    "HyNet",
+    "L2Net",
+    "NetworkSpec",
+    "PatchNetwork",
+    "Preprocessing",
+    "SpreadOutNet",
+    "TFeat",
+    "choose_device",
+    "has_fast_bfloat16",
+    "load_published",
+    "load_weights",
+    "prepare",
+    "read_card",
+    "save_weights",
+    "spec_from_dict",
+    "spec_to_dict",
+    "unit_length",
+]

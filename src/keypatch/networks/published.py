@@ -1,0 +1,102 @@
+"""Checkpoints published by others: HardNet, SOSNet, HyNet, SDGMNet, HardNet8, TFeat and HardTFeat."""
+
+import pickle
+import struct
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from keypatch.errors import DataError
+from keypatch.networks.frn import EPS
+from keypatch.networks.patch_network import NetworkSpec, PatchNetwork
+from keypatch.networks.published_names import Family, families
+from keypatch.networks.weights import fill, read_safetensors
+
+_CONTAINERS = ("state_dict", "model_state_dict")  # HardNet's and SDGMNet's files hold the tensors under these keys
+_UNREADABLE = (  # what torch's unpickler raises on a file that is cut off or no checkpoint at all
+    RuntimeError,
+    ValueError,
+    LookupError,
+    AttributeError,
+    TypeError,
+    EOFError,
+    OSError,
+    struct.error,
+    pickle.UnpicklingError,
+)
+
+
+def load_published(path: Path) -> tuple[NetworkSpec, PatchNetwork]:
+    """The network of a published checkpoint, recognized by its tensor names, in float32 and evaluation mode.
+
+    `.pth`, `.pt`, `.params` (read without running any code in them) or `.safetensors`.
+    """
+    tensors = _read_tensors(Path(path))
+    family = _recognize(tensors)
+    if family is None:
+        names = ", ".join(family.title for family in families())
+        raise DataError(f"{path} has none of the known sets of tensor names ({names}).")
+    _check_eps(tensors, path)
+    spec = family.spec(tensors)
+    renamed = {family.names.get(name, name): t for name, t in tensors.items() if name not in family.unused}
+    linear = renamed.get("layers.linear.weight")
+    if linear is not None and linear.ndim == 4:  # HardTFeat writes its last layer as a convolution over the whole map
+        renamed["layers.linear.weight"] = linear.flatten(1)
+    return spec, fill(spec, renamed, path, {ours: theirs for theirs, ours in family.names.items()})
+
+
+def _read_tensors(path: Path) -> dict[str, Tensor]:
+    try:
+        with path.open("rb") as file:
+            is_safetensors = file.read(9)[8:] == b"{"  # after the header's length
+        if is_safetensors:
+            return read_safetensors(path)[1]
+        content = torch.load(path, map_location="cpu", weights_only=True)
+    except FileNotFoundError:
+        raise DataError(f"{path}: there is no such file.") from None
+    except pickle.UnpicklingError as error:
+        reason = str(error).splitlines()[0] if str(error) else "no checkpoint of torch"
+        raise DataError(
+            f"{path} cannot be read as tensors alone ({reason[:160]}). Only such files are opened, since others could "
+            "run code: save its state_dict by itself."
+        ) from None
+    except _UNREADABLE as error:
+        raise DataError(
+            f"{path} is no readable checkpoint of torch ({type(error).__name__}): it is cut off or a file of another kind."
+        ) from None
+    return _tensors_in(content, path)
+
+
+def _tensors_in(content: Any, path: Path) -> dict[str, Tensor]:
+    for key in _CONTAINERS:
+        if isinstance(content, Mapping) and isinstance(content.get(key), Mapping):
+            content = content[key]
+    if not isinstance(content, Mapping) or not content or not all(isinstance(t, Tensor) for t in content.values()):
+        raise DataError(f"{path} does not hold a state dict (tensors by name). Save the network's state_dict().")
+    return {str(name).removeprefix("module."): tensor for name, tensor in content.items()}
+
+
+def _recognize(tensors: Mapping[str, Tensor]) -> Family | None:
+    """The family whose names agree best, at least by half: a file that lacks a tensor is still recognized."""
+
+    def agreement(family: Family) -> float:
+        theirs, known = _significant(tensors), _significant({*family.names, *family.unused})
+        return len(theirs & known) / len(theirs | known)
+
+    best = max(families(), key=agreement)
+    return best if agreement(best) > 0.5 else None
+
+
+def _significant(names: Iterable[str]) -> set[str]:
+    return {name for name in names if not name.endswith("num_batches_tracked")}  # absent from files of torch < 0.4.1
+
+
+def _check_eps(tensors: Mapping[str, Tensor], path: Path) -> None:
+    for name, tensor in tensors.items():
+        if name.endswith(".eps") and not torch.allclose(tensor.double().abs(), torch.tensor(EPS).double(), rtol=0.05):
+            raise DataError(
+                f"{path}: {name} is not {EPS}; filter response normalization with a learned eps is unknown."
+            )

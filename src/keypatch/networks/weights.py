@@ -1,0 +1,120 @@
+"""Weight files: safetensors with the network's own description, preprocessing included, in the header."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor, nn
+
+from keypatch.errors import DataError, RecipeError
+from keypatch.files import write_atomically
+from keypatch.networks.patch_network import NetworkSpec, PatchNetwork
+from keypatch.networks.table import spec_from_dict, spec_to_dict
+
+FORMAT = "keypatch-weights"
+FORMAT_NUMBER = 1
+_HALF_FROM = 1024  # entries: smaller tensors (statistics, biases) weigh nothing and need the range of float32
+
+
+def save_weights(
+    path: Path, module: nn.Module, spec: NetworkSpec, card: Mapping[str, Any], *, half: bool = False
+) -> None:
+    """Write the module's tensors; with `half`, those of the convolutions and linear layers as float16."""
+    tensors = {name: _stored(tensor, half) for name, tensor in module.state_dict().items()}
+    header = {
+        "format": FORMAT,
+        "format_number": str(FORMAT_NUMBER),
+        "network": json.dumps(spec_to_dict(spec)),
+        "card": json.dumps(dict(card)),
+    }
+    with write_atomically(Path(path)) as file:
+        file.write(save(tensors, header))
+
+
+def load_weights(path: Path) -> tuple[NetworkSpec, PatchNetwork]:
+    """The network of a weight file, in float32 on the CPU and in evaluation mode."""
+    header, tensors = read_safetensors(path)
+    _check_format(path, header)
+    try:
+        spec = spec_from_dict(json.loads(header["network"]))
+    except (KeyError, ValueError, RecipeError) as error:
+        raise DataError(f"{path}: the header does not describe a network ({error}). Copy the file again.") from None
+    return spec, fill(spec, tensors, path)
+
+
+def read_card(path: Path) -> dict[str, Any]:
+    """What `save_weights` was told about the weights: data, scores, terms."""
+    header, _ = read_safetensors(path)
+    _check_format(path, header)
+    card: dict[str, Any] = json.loads(header.get("card", "{}"))
+    return card
+
+
+def is_weight_file(path: Path) -> bool:
+    """Whether this is a safetensors file in our own format, of whatever number."""
+    try:
+        return read_safetensors(path)[0].get("format") == FORMAT
+    except DataError:
+        return False
+
+
+def fill(
+    spec: NetworkSpec, tensors: Mapping[str, Tensor], path: Path, names: Mapping[str, str] | None = None
+) -> PatchNetwork:
+    """The network of `spec` with these tensors, in evaluation mode; raises DataError if they do not fit it.
+
+    `names` gives for our tensor names those in the file, for the messages.
+    """
+    with torch.device("meta"):  # no memory, no drawing of weights that are thrown away
+        module = spec.build()
+    own = module.state_dict()
+    named = dict(names or {})
+    missing = [name for name in own if name not in tensors and not name.endswith("num_batches_tracked")]
+    surplus = [name for name in tensors if name not in own]
+    if missing or surplus:
+        fault = "lacks the tensor" if missing else "has the unknown tensor"
+        name = (missing or surplus)[0]
+        raise DataError(f"{path} {fault} {named.get(name, name)} for {spec}. It is damaged or of another network.")
+    for name, tensor in tensors.items():
+        if tensor.shape != own[name].shape:
+            raise DataError(
+                f"{path}: tensor {named.get(name, name)} has the shape {tuple(tensor.shape)}, but {spec} needs "
+                f"{tuple(own[name].shape)}. The file is damaged or of another network."
+            )
+        if not torch.isfinite(tensor).all():
+            raise DataError(f"{path}: tensor {named.get(name, name)} holds values that are not finite.")
+    counters = {name: torch.zeros_like(tensor, device="cpu") for name, tensor in own.items() if name not in tensors}
+    module.load_state_dict(counters | {name: t.to(own[name].dtype) for name, t in tensors.items()}, assign=True)
+    return module.eval()
+
+
+def read_safetensors(path: Path) -> tuple[dict[str, str], dict[str, Tensor]]:
+    """Header and tensors of a safetensors file; raises DataError where it cannot be read."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            return file.metadata() or {}, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except FileNotFoundError:
+        raise DataError(f"{path}: there is no such file.") from None
+    except (SafetensorError, OSError) as error:
+        raise DataError(
+            f"{path} is no readable safetensors file ({error}). It may be cut off: copy it again."
+        ) from None
+
+
+def _check_format(path: Path, header: Mapping[str, str]) -> None:
+    if header.get("format") != FORMAT:
+        raise DataError(f"{path} is a safetensors file, but not a weight file of keypatch.")
+    number = header.get("format_number", "")
+    if not number.isdigit() or int(number) > FORMAT_NUMBER:
+        raise DataError(
+            f"{path} has the format {FORMAT} {number}; this version reads up to {FORMAT_NUMBER}. Upgrade keypatch."
+        )
+
+
+def _stored(tensor: Tensor, half: bool) -> Tensor:
+    tensor = tensor.detach().cpu().contiguous()
+    return tensor.half() if half and tensor.is_floating_point() and tensor.numel() >= _HALF_FROM else tensor

@@ -1,0 +1,122 @@
+"""Classes of patches from single photographs: one interest point seen in several random views."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from keypatch.detection import detect_dog
+from keypatch.geometry import (
+    Jitter,
+    Keypoints,
+    ViewRange,
+    cut_patches,
+    frame_overlap,
+    jitter_keypoints,
+    random_homography,
+    transform_keypoints,
+)
+from keypatch.patches.photo_changes import PhotoChanges, change_photo, render_view
+
+PATCH_SIGMAS = 24.0
+SIDE = 64
+
+
+@dataclass(frozen=True)
+class Making:
+    """How classes are made of photographs."""
+
+    views: int = 6  # patches of a class: the photograph itself and its random views
+    points: int = 700  # at most, of one photograph
+    smallest_sigma: float = 1.2  # a patch of 29 pixels
+    contrast: float = 0.015  # threshold of the detector
+    overlap: float = 0.5  # the most that the discs of two classes share (intersection over union)
+    jitter: Jitter = field(default_factory=lambda: Jitter(math.radians(15), 0.2, 0.15, 1.0))
+    view_range: ViewRange = field(default_factory=ViewRange)
+    changes: PhotoChanges = field(default_factory=PhotoChanges)
+
+
+@dataclass(frozen=True, eq=False)
+class MadeClasses:
+    """Patches (n, 64, 64), class by class, the reference first; overlap (n,) of the frame used with the true one."""
+
+    patches: NDArray[np.uint8]
+    point_id: NDArray[np.int64]
+    image_id: NDArray[np.int64]
+    keypoints: Keypoints
+    overlap: NDArray[np.float64]
+    is_reference: NDArray[np.bool_]
+
+
+def make_classes(photos: Sequence[NDArray[np.uint8]], making: Making, seed: Sequence[int]) -> MadeClasses:
+    """The classes of all photographs; a photograph's random numbers depend on the seed and its position alone."""
+    made = [_classes_of_photo(photo, making, [*seed, number]) for number, photo in enumerate(photos)]
+    points = sum(len(of_photo.patches) // making.views for of_photo in made)
+    return MadeClasses(
+        patches=np.concatenate([m.patches for m in made]),
+        point_id=np.repeat(np.arange(points), making.views),
+        image_id=np.concatenate([m.image_id + number * making.views for number, m in enumerate(made)]),
+        keypoints=_joined([m.keypoints for m in made]),
+        overlap=np.concatenate([m.overlap for m in made]),
+        is_reference=np.concatenate([m.is_reference for m in made]),
+    )
+
+
+def find_points(photo: NDArray[np.uint8], making: Making) -> Keypoints:
+    """Interest points whose patches lie inside the photograph, the strongest first, no two of them the same place."""
+    found = detect_dog(photo, contrast_threshold=making.contrast, orientations="one")
+    corners = PATCH_SIGMAS / 2 * np.array([[-1, -1, 1, 1], [-1, 1, 1, -1]])
+    reached = found.xy[:, :, None] + found.frames() @ corners  # (n, 2, 4)
+    height, width = photo.shape
+    inside = np.all((reached >= 0) & (reached <= np.array([[width - 1], [height - 1]])), axis=(1, 2))
+    found = found.take(inside & (found.sigma >= making.smallest_sigma))
+    kept: list[int] = []
+    for i in range(len(found)):
+        if np.all(_disc_overlap(found, i, np.array(kept, np.int64)) <= making.overlap):
+            kept.append(i)
+        if len(kept) == making.points:
+            break
+    return found.take(kept)
+
+
+def _classes_of_photo(photo: NDArray[np.uint8], making: Making, seed: Sequence[int]) -> MadeClasses:
+    points = find_points(photo, making)
+    height, width = photo.shape
+    patches, frames, overlaps = [cut_patches(photo, points, PATCH_SIGMAS, SIDE)], [points], [np.ones(len(points))]
+    for number in range(1, making.views):
+        rng = np.random.default_rng([*seed, number])
+        view = random_homography(rng, (width, height), making.view_range)
+        image = change_photo(render_view(photo, view), making.changes, rng)
+        exact = transform_keypoints(view.homography, points)
+        used = jitter_keypoints(exact, making.jitter, rng)
+        patches.append(cut_patches(image, used, PATCH_SIGMAS, SIDE))
+        frames.append(used)
+        overlaps.append(frame_overlap(exact, used, PATCH_SIGMAS / 2))
+    by_class = np.arange(making.views * len(points)).reshape(making.views, -1).T.ravel()  # a point's views together
+    view_number = np.repeat(np.arange(making.views), len(points))[by_class]
+    return MadeClasses(
+        patches=np.concatenate(patches)[by_class],
+        point_id=np.repeat(np.arange(len(points)), making.views),
+        image_id=view_number,
+        keypoints=_joined(frames).take(by_class),
+        overlap=np.concatenate(overlaps)[by_class],
+        is_reference=view_number == 0,
+    )
+
+
+def _joined(parts: Sequence[Keypoints]) -> Keypoints:
+    return Keypoints.from_frames(np.concatenate([p.xy for p in parts]), np.concatenate([p.frames() for p in parts]))
+
+
+def _disc_overlap(keypoints: Keypoints, one: int, others: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Intersection over union of one keypoint's disc, inscribed in its patch, with those of others."""
+    radius = PATCH_SIGMAS / 2 * keypoints.sigma.astype(np.float64)
+    a, b = radius[one], radius[others]
+    apart = np.hypot(keypoints.x[others] - keypoints.x[one], keypoints.y[others] - keypoints.y[one]).astype(np.float64)
+    apart = np.clip(apart, np.abs(a - b) + 1e-9, a + b)  # one inside the other, or separate: the same area as touching
+    half_a = np.arccos(np.clip((apart**2 + a**2 - b**2) / (2 * apart * a), -1, 1))
+    half_b = np.arccos(np.clip((apart**2 + b**2 - a**2) / (2 * apart * b), -1, 1))
+    shared = a**2 * (half_a - np.sin(2 * half_a) / 2) + b**2 * (half_b - np.sin(2 * half_b) / 2)
+    return np.asarray(shared / (math.pi * (a**2 + b**2) - shared))

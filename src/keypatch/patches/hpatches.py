@@ -1,0 +1,141 @@
+"""The HPatches layout: a folder per sequence, in it one column of patches (a strip) per image and level of jitter.
+
+`<sequence>/{ref, e1..e5, h1..h5, t1..t5}.png`, patch i = rows side*i to side*(i+1), the same point in all 16 strips.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from keypatch.errors import DataError
+from keypatch.files import require_folder
+from keypatch.patches.cache import Content, cached_array
+from keypatch.patches.grey_images import read_grey, read_grey_size
+from keypatch.patches.patch_set import PatchSet
+
+STRIPS = ("ref", *(f"{level}{image}" for level in "eht" for image in range(1, 6)))
+
+
+def read_hpatches(folder: Path, split: str | None = None) -> PatchSet:
+    """All sequences, or the training part of a split (a, b, c), as training data: a class is a row, 16 patches each.
+
+    The 16 patches of a row follow each other in the order of STRIPS.
+
+    Raises:
+        DataError: a sequence of the split or a strip is missing, or a strip is malformed.
+    """
+    names = find_sequences(folder) if split is None else _present(folder, split_sequences(split, "train"), split)
+    strips = [_strip_path(folder, name, strip) for name in names for strip in STRIPS]
+
+    def unpack() -> Content:
+        sizes = [_check_sequence(folder, name) for name in names]
+        side = sizes[0][1]
+        for name, (_, other) in zip(names, sizes, strict=True):
+            if other != side:
+                raise DataError(f"{folder / name} has patches of side {other}, {names[0]} of {side}. Copy them again.")
+        shape = (len(STRIPS) * sum(rows for rows, _ in sizes), side, side)
+        return shape, (_read_rows(folder, name) for name in names)
+
+    patches = cached_array(folder, f"hpatches-{split or 'all'}", strips, unpack)
+    return PatchSet(
+        name=folder.resolve().name if split is None else f"{folder.resolve().name}-{split}",
+        patches=patches,
+        point_id=np.repeat(np.arange(len(patches) // len(STRIPS)), len(STRIPS)),
+        folder=folder,
+    )
+
+
+def read_sequences(
+    folder: Path, names: Sequence[str] | None = None
+) -> Iterator[tuple[str, dict[str, NDArray[np.uint8]]]]:
+    """One sequence after the other: its name and its patches by strip, each (rows, side, side)."""
+    for name in find_sequences(folder) if names is None else _present(folder, names, None):
+        _check_sequence(folder, name)
+        yield name, {strip: _read_strip(_strip_path(folder, name, strip)) for strip in STRIPS}
+
+
+def find_sequences(folder: Path) -> list[str]:
+    """The names of the folders that hold strips, sorted."""
+    require_folder(folder)
+    names = sorted(p.name for p in folder.iterdir() if p.is_dir() and is_sequence(p))
+    if not names and is_sequence(folder):
+        raise DataError(f"{folder} is a single sequence of HPatches. Give the folder that holds it.")
+    if not names:
+        raise DataError(f"{folder} has no sequences of HPatches (folders with ref.png, e1.png, ...). Check the path.")
+    return names
+
+
+def is_sequence(folder: Path) -> bool:
+    """Whether a folder holds at least one strip."""
+    return any((folder / f"{strip}.png").exists() for strip in STRIPS)
+
+
+def split_sequences(split: str, part: Literal["train", "test"]) -> tuple[str, ...]:
+    """The sequences of a split of the public benchmark, in its order; only a, b and c have a part for training."""
+    splits = _splits()
+    if split not in splits:
+        raise DataError(f'HPatches has no split "{split}". Its splits: {", ".join(splits)}.')
+    if part not in splits[split]:
+        raise DataError(f'The HPatches split "{split}" has no part for training. Use a, b or c, or no split.')
+    return tuple(splits[split][part].split())
+
+
+@cache
+def _splits() -> dict[str, dict[str, str]]:
+    text = files("keypatch.patches").joinpath("hpatches_splits.json").read_text(encoding="utf-8")
+    splits: dict[str, dict[str, str]] = json.loads(text)
+    return splits
+
+
+def _present(folder: Path, names: Sequence[str], split: str | None) -> Sequence[str]:
+    missing = sorted(set(names) - set(find_sequences(folder)))
+    if missing:
+        wanted = f"the split {split}" if split else "the list"
+        shown = ", ".join(missing[:3]) + (", ..." if len(missing) > 3 else "")
+        raise DataError(
+            f"{folder} lacks {len(missing)} of the {len(names)} sequences of {wanted}: {shown}. Copy them there."
+        )
+    return names
+
+
+def _check_sequence(folder: Path, name: str) -> tuple[int, int]:
+    """(rows, side) of a sequence, after a look at the sizes of all its strips."""
+    sizes = {strip: _strip_size(_strip_path(folder, name, strip)) for strip in STRIPS}
+    for strip, size in sizes.items():
+        if size != sizes["ref"]:
+            (rows, side), (ref_rows, ref_side) = size, sizes["ref"]
+            raise DataError(
+                f"{_strip_path(folder, name, strip)} has {rows} patches of side {side}, but ref.png has {ref_rows} of "
+                f"side {ref_side}. All strips of a sequence show the same points; copy the sequence again."
+            )
+    return sizes["ref"]
+
+
+def _strip_size(path: Path) -> tuple[int, int]:
+    height, width = read_grey_size(path)
+    if height % width:
+        raise DataError(
+            f"{path} is {width}x{height} pixels: the height of a strip is a multiple of its width. Copy it again."
+        )
+    return height // width, width
+
+
+def _strip_path(folder: Path, name: str, strip: str) -> Path:
+    return folder / name / f"{strip}.png"
+
+
+def _read_strip(path: Path) -> NDArray[np.uint8]:
+    pixels = read_grey(path)
+    return pixels.reshape(-1, pixels.shape[1], pixels.shape[1])
+
+
+def _read_rows(folder: Path, name: str) -> NDArray[np.uint8]:
+    """(rows * 16, side, side): the patches of a sequence, row by row."""
+    columns = [_read_strip(_strip_path(folder, name, strip)) for strip in STRIPS]
+    return np.stack(columns, axis=1).reshape(-1, *columns[0].shape[1:])

@@ -1,0 +1,60 @@
+"""One door to all patch sets: the layout is found by looking."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal
+
+from keypatch.errors import DataError
+from keypatch.files import require_folder
+from keypatch.patches.hpatches import is_sequence, read_hpatches
+from keypatch.patches.patch_set import PatchSet
+from keypatch.patches.phototour import read_phototour
+
+Layout = Literal["phototour", "hpatches"]
+EMBEDDED: dict[str, Literal["train", "test"]] = {"embedded": "train", "embedded-test": "test"}
+
+
+def open_patches(path: str | Path, split: str | None = None, allow_partial: bool = False) -> PatchSet:
+    """The patch set of a folder (PhotoTour or HPatches layout), or by the name "embedded" or "embedded-test".
+
+    `split` chooses the training part of an HPatches split, `allow_partial` accepts a PhotoTour set copied in part.
+
+    Raises:
+        DataError: there is no such folder, it holds no patch set, or what it holds is malformed.
+    """
+    part = EMBEDDED.get(str(path))
+    folder = Path(path) if part is None else _embedded(part)
+    layout = find_layout(folder)
+    if layout == "hpatches":
+        return read_hpatches(folder, split)
+    if split is not None:
+        raise DataError(f'{path} is a PhotoTour set and has no splits. Leave out "--split {split}".')
+    patches = read_phototour(folder, allow_partial)
+    return patches if part is None else replace(patches, name=str(path))
+
+
+def find_layout(folder: Path) -> Layout:
+    """The layout of a folder, by the names in it; raises DataError if it is neither."""
+    require_folder(folder)
+    entries = sorted(folder.iterdir())
+    if any(_is_of_phototour(entry) for entry in entries):
+        return "phototour"
+    if is_sequence(folder) or any(is_sequence(entry) for entry in entries if entry.is_dir()):
+        return "hpatches"
+    sets = [entry.name for entry in entries if entry.is_dir() and any(map(_is_of_phototour, entry.iterdir()))]
+    if sets:
+        raise DataError(f"{folder} holds the patch sets {', '.join(sets)}. Give one of them, as {folder / sets[0]}.")
+    raise DataError(
+        f"{folder} holds no patch set: neither sheets and info.txt (PhotoTour) nor folders with strips ref.png, e1.png "
+        "and so on (HPatches). Check the path."
+    )
+
+
+def _is_of_phototour(entry: Path) -> bool:
+    return entry.name == "info.txt" or entry.suffix.lower() == ".bmp"
+
+
+def _embedded(part: Literal["train", "test"]) -> Path:
+    from keypatch.patches.embedded import embedded_folder
+
+    return embedded_folder(part)

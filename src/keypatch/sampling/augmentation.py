@@ -1,0 +1,159 @@
+"""What may change between the views of a patch: symmetries, inexact frames, light."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import cv2
+import numpy as np
+import torch
+import torch.nn.functional as F
+from numpy.typing import NDArray
+from torch import Tensor
+
+Flips = Literal["none", "dihedral", "hardnet", "hynet"]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Augmentation:
+    """Changes drawn for each pair; those named in `shared` are the same for both patches of a pair.
+
+    Detector noise is what an interest point detector gets wrong: standard deviations of angle, log scale, place and
+    shape, always independent for each patch. `detector_noise` multiplies all four; 0 is the papers' own augmentation.
+    """
+
+    flips: Flips = "dihedral"
+    detector_noise: float = 1.0
+    noise_angle: float = 10.0  # degrees
+    noise_log_scale: float = 0.13
+    noise_shift: float = 0.6  # sigmas of the interest point, in x and in y
+    noise_anisotropy: float = 0.08  # log of the ratio of the axes, halved
+    rotation: float = 0.0  # degrees, uniform in +-rotation (HardNet's option: 5)
+    crop: float = 0.0  # area uniform in 1-crop..1, sides' ratio in 0.9..1.1 (HardNet's option: 0.1)
+    brightness: float = 0.0  # standard deviation, grey levels
+    contrast: float = 0.0  # standard deviation of its logarithm
+    shared: tuple[Literal["flips", "crop", "light"], ...] = ("flips",)
+
+    def __call__(self, patches: Tensor, patch_sigmas: float, rng: np.random.Generator) -> Tensor:
+        """Changed patches (n, 2, side, side) on the device of `patches`, values 0..255.
+
+        Every random number comes from `rng` on the CPU, so a batch is the same on every device.
+        """
+        n = len(patches)
+        patches = _flip(patches, self._symmetries(n, rng))
+        frames = self._frames(n, patch_sigmas, rng)
+        if frames is not None:
+            patches = _warp(patches, frames)
+        if self.brightness or self.contrast:
+            patches = self._relight(patches, rng)
+        return patches
+
+    def _views(self, what: str, n: int) -> tuple[int, int]:
+        return (n, 1) if what in self.shared else (n, 2)
+
+    def _symmetries(self, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
+        """One of the 8 symmetries of the square for each patch (n, 2): bit 0 transposes, 1 mirrors, 2 turns over."""
+        shape = self._views("flips", n)
+        if self.flips == "none":
+            drawn = np.zeros(shape, dtype=np.int64)
+        elif self.flips == "dihedral":
+            drawn = rng.integers(0, 8, shape)
+        elif self.flips == "hardnet":  # transpose and horizontal mirror, half each: 4 of the 8
+            drawn = rng.integers(0, 4, shape)
+        else:  # HyNet: half of the pairs turned by 90, 180 or 270 degrees, then half mirrored vertically
+            quarter_turns = np.array([0, 3, 6, 5])[rng.integers(1, 4, shape) * rng.integers(0, 2, shape)]
+            drawn = quarter_turns ^ (4 * rng.integers(0, 2, shape))
+        return np.broadcast_to(drawn, (n, 2)).astype(np.int64)
+
+    def _frames(self, n: int, patch_sigmas: float, rng: np.random.Generator) -> Floats | None:
+        """Affine maps (n, 2, 2, 3) of the patch square [-1, 1]^2 onto where its pixels are taken; None if all stay."""
+        if not (self.detector_noise or self.rotation or self.crop):
+            return None
+        frames = np.zeros((n, 2, 2, 3))
+        frames[..., :2] = np.eye(2)
+        if self.rotation or self.crop:
+            frames[:] = self._crops(self._views("crop", n), rng)
+        if self.detector_noise:
+            noise = self._detector_noise(n, rng)
+            frames[..., 2] += noise[..., 2] * 2 / patch_sigmas
+            frames[..., :2] = noise[..., :2] @ frames[..., :2]
+        return frames
+
+    def _crops(self, shape: tuple[int, int], rng: np.random.Generator) -> Floats:
+        """Small rotations and random resized crops (*shape, 2, 3)."""
+        area = rng.uniform(1 - self.crop, 1, shape)
+        ratio = np.exp(rng.uniform(np.log(0.9), -np.log(0.9), shape)) if self.crop else np.ones(shape)
+        half = np.stack([np.sqrt(area * ratio), np.sqrt(area / ratio)], axis=-1).clip(max=1)
+        turn = _rotations(np.radians(rng.uniform(-self.rotation, self.rotation, shape)))
+        place = (1 - half) * rng.uniform(-1, 1, half.shape)
+        return np.concatenate([turn * half[..., None, :], place[..., None]], axis=-1)
+
+    def _detector_noise(self, n: int, rng: np.random.Generator) -> Floats:
+        """Affine maps (n, 2, 2, 3); the shift is in sigmas."""
+        angle, log_scale, axes = rng.standard_normal((3, n, 2)) * self.detector_noise
+        direction = _rotations(rng.uniform(0, np.pi, (n, 2)))
+        stretch = np.exp(self.noise_anisotropy * np.stack([axes, -axes], -1))
+        shape = (direction * stretch[..., None, :]) @ direction.swapaxes(-1, -2)
+        similarity = np.exp(self.noise_log_scale * log_scale)[..., None, None] * _rotations(
+            np.radians(self.noise_angle) * angle
+        )
+        shift = rng.standard_normal((n, 2, 2, 1)) * (self.detector_noise * self.noise_shift)
+        return np.concatenate([shape @ similarity, shift], axis=-1)
+
+    def _relight(self, patches: Tensor, rng: np.random.Generator) -> Tensor:
+        shape = (*self._views("light", len(patches)), 1, 1)
+        gain = torch.from_numpy(np.exp(self.contrast * rng.standard_normal(shape))).to(patches.device, torch.float32)
+        offset = torch.from_numpy(self.brightness * rng.standard_normal(shape)).to(patches.device, torch.float32)
+        pixels = patches.float()
+        mean = pixels.mean((-2, -1), keepdim=True)
+        return ((pixels - mean) * gain + mean + offset).clamp(0, 255)
+
+
+def _rotations(radians: Floats) -> Floats:
+    cos, sin = np.cos(radians), np.sin(radians)
+    return np.stack([np.stack([cos, -sin], -1), np.stack([sin, cos], -1)], -2)
+
+
+def _flip(patches: Tensor, symmetries: NDArray[np.int64]) -> Tensor:
+    """Each patch under its symmetry; grouped, so that pixels are only moved."""
+    side = patches.shape[-1]
+    flat = patches.reshape(-1, side, side).clone()
+    for symmetry in np.unique(symmetries[symmetries > 0]):
+        where = torch.from_numpy(np.flatnonzero(symmetries == symmetry)).to(patches.device)
+        moved = flat[where]
+        if symmetry & 1:
+            moved = moved.transpose(-1, -2)
+        if symmetry & 2:
+            moved = moved.flip(-1)
+        if symmetry & 4:
+            moved = moved.flip(-2)
+        flat[where] = moved
+    return flat.reshape(patches.shape)
+
+
+def _warp(patches: Tensor, frames: Floats) -> Tensor:
+    """Patches sampled bilinearly where `frames` says, pixels repeated beyond the border.
+
+    OpenCV's loop is several times faster than torch's grid_sample on a CPU and agrees with it to its 1/32 px steps.
+    """
+    if patches.device.type == "cpu":
+        return _warp_on_cpu(patches, frames)
+    side = patches.shape[-1]
+    flat = patches.reshape(-1, 1, side, side).float()
+    theta = torch.from_numpy(frames.reshape(-1, 2, 3)).to(flat.device, torch.float32)
+    grid = F.affine_grid(theta, list(flat.shape), align_corners=False)
+    return F.grid_sample(flat, grid, "bilinear", "border", align_corners=False).reshape(patches.shape)
+
+
+def _warp_on_cpu(patches: Tensor, frames: Floats) -> Tensor:
+    side = patches.shape[-1]
+    linear, shift = frames.reshape(-1, 2, 3)[..., :2], frames.reshape(-1, 2, 3)[..., 2]
+    # pixel i of the patch lies at (2 i + 1) / side - 1 in the square [-1, 1]^2
+    origin = (linear.sum(-1) * (1 / side - 1) + shift + 1) * (side / 2) - 0.5
+    maps = np.concatenate([linear, origin[..., None]], axis=-1)
+    source = patches.reshape(-1, side, side).numpy()
+    warped = np.empty_like(source)
+    flags = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
+    for patch, matrix, out in zip(source, maps, warped, strict=True):
+        cv2.warpAffine(patch, matrix, (side, side), out, flags, cv2.BORDER_REPLICATE)
+    return torch.from_numpy(warped).reshape(patches.shape)

@@ -1,0 +1,133 @@
+"""What a file or folder is, what is in it and what is wrong with it."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from safetensors import SafetensorError, safe_open
+
+from keypatch.errors import DataError, KeypatchError
+from keypatch.patches.opening import EMBEDDED, find_layout
+from keypatch.studies.inspecting_patches import Findings, look_at_hpatches, look_at_phototour
+from keypatch.studies.inspecting_runs import (
+    look_at_card,
+    look_at_checkpoint,
+    look_at_published,
+    look_at_recipe,
+    look_at_result,
+    look_at_run,
+    look_at_weights,
+)
+
+Look = Callable[[Path], Findings]
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """`problems` is empty where the file or folder can be used as it is."""
+
+    path: str
+    kind: str
+    facts: Mapping[str, str] = field(default_factory=dict)
+    problems: tuple[str, ...] = ()
+
+
+def inspect(path: str | Path) -> Inspection:
+    """Look at a file or folder; faults inside it are reported, not raised.
+
+    Raises:
+        DataError: there is nothing at this path.
+    """
+    if str(path) in EMBEDDED:
+        from keypatch.patches.embedded import embedded_folder
+
+        folder = embedded_folder(EMBEDDED[str(path)])
+        return _collect(str(path), "patch set made from embedded photographs", look_at_phototour, folder)
+    place = Path(path).expanduser()
+    if not place.exists():
+        raise DataError(f"{path}: there is no such file or folder. Embedded sets: {', '.join(EMBEDDED)}.")
+    kind, look = _kind_of_folder(place) if place.is_dir() else _kind_of_file(place)
+    return _collect(str(path), kind, look, place)
+
+
+def _collect(name: str, kind: str, look: Look, place: Path) -> Inspection:
+    """What was found before a fault is kept: it tells the user how far the file is right."""
+    facts: dict[str, str] = {}
+    problems: list[str] = []
+    try:
+        for finding in look(place):
+            if isinstance(finding, KeypatchError):
+                problems.append(str(finding))
+            else:
+                facts[finding[0]] = finding[1]
+    except KeypatchError as fault:
+        problems.append(str(fault))
+    return Inspection(name, kind, facts, tuple(problems))
+
+
+def _kind_of_folder(folder: Path) -> tuple[str, Look]:
+    if (folder / "recipe.toml").exists():
+        return "training run", look_at_run
+    try:
+        layout = find_layout(folder)
+    except DataError as error:
+        return "folder of an unknown kind", _fault(f"{error} It is no training run either: there is no recipe.toml.")
+    if layout == "phototour":
+        return "patch set (PhotoTour layout)", look_at_phototour
+    return "patch strips (HPatches layout)", look_at_hpatches
+
+
+def _kind_of_file(file: Path) -> tuple[str, Look]:
+    suffix = file.suffix.lower()
+    if suffix == ".toml":
+        return "recipe", look_at_recipe
+    if suffix == ".json":
+        return _kind_of_json(file)
+    if suffix == ".safetensors":
+        return _kind_of_safetensors(file)
+    if suffix in (".pth", ".pt", ".params"):
+        return "published weights", look_at_published
+    return "file of an unknown kind", _unknown_file
+
+
+def _kind_of_json(file: Path) -> tuple[str, Look]:
+    try:
+        value = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        return "unreadable JSON file", _fault(f"{file} cannot be read as JSON ({error}). Write or copy it again.")
+    kind = value.get("format") if isinstance(value, dict) else None
+    if kind == "keypatch-result":
+        return "result", look_at_result
+    if kind == "keypatch-card":
+        return "card of shipped weights", look_at_card
+    return "JSON file of an unknown kind", _unknown_file
+
+
+def _kind_of_safetensors(file: Path) -> tuple[str, Look]:
+    try:
+        with safe_open(file, framework="np") as content:
+            kind = (content.metadata() or {}).get("format")
+    except (SafetensorError, OSError) as error:
+        fault = f"{file} cannot be read ({error}). It may be cut off: copy it again."
+        return "unreadable safetensors file", _fault(fault)
+    if kind == "keypatch-checkpoint":
+        return "checkpoint of a training run", look_at_checkpoint
+    if kind == "keypatch-weights":
+        return "weights", look_at_weights
+    return "published weights", look_at_published
+
+
+def _fault(sentence: str) -> Look:
+    def look(place: Path) -> Findings:
+        yield DataError(sentence)
+
+    return look
+
+
+def _unknown_file(file: Path) -> Findings:
+    yield "size", f"{file.stat().st_size:,} bytes"
+    yield DataError(
+        f"{file} is no file that keypatch reads: weights and checkpoints end in .safetensors, .pth, .pt or .params, "
+        "recipes in .toml, results in .json."
+    )

@@ -1,0 +1,81 @@
+"""What this machine can do for a training: precision, compilation, memory."""
+
+import ctypes
+import shutil
+import sys
+import warnings
+from collections.abc import Callable
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from keypatch.errors import RecipeError
+from keypatch.networks import has_fast_bfloat16
+
+Precision = Literal["auto", "float32", "bfloat16"]
+Compile = Literal["auto", "on", "off"]
+Trunk = Callable[[Tensor], Tensor]
+
+
+def keep_heap() -> None:
+    """Tell glibc to keep freed memory: else every large activation of every step is faulted in again.
+
+    It acts on the whole process and memory then stays at its peak, so only a training or a command calls it.
+    Other C libraries are left alone.
+    """
+    if sys.platform != "linux":
+        return
+    libc = ctypes.CDLL(None)
+    if hasattr(libc, "gnu_get_libc_version"):
+        libc.mallopt(-4, 0)  # M_MMAP_MAX: no block comes from mmap, which would give it back on free
+        libc.mallopt(-1, 2**31 - 1)  # M_TRIM_THRESHOLD: the heap's top is not given back
+
+
+def choose_precision(name: str, device: torch.device) -> torch.dtype:
+    """The type of the convolutions; mining, losses and the last normalization are float32 always."""
+    if name == "auto":
+        return torch.bfloat16 if has_fast_bfloat16(device) else torch.float32
+    if name not in ("float32", "bfloat16"):
+        raise RecipeError(f"--precision {name}: choose auto, float32 or bfloat16.")
+    return torch.float32 if name == "float32" else torch.bfloat16
+
+
+def choose_compile(name: str, device: torch.device, per_patch: bool) -> bool:
+    """Whether to compile the trunk.
+
+    Compiling fuses FRN and TLU, which pays; a trunk of convolution, batch normalization and ReLU gained nothing on
+    the processors it was measured on (bench/training.py).
+    """
+    if name not in ("auto", "on", "off"):
+        raise RecipeError(f"--compile {name}: choose auto, on or off.")
+    if name == "auto":
+        return per_patch and (device.type == "cuda" or (device.type == "cpu" and has_compiler()))
+    return name == "on"
+
+
+def has_compiler() -> bool:
+    """Whether torch.compile finds the C++ compiler it needs on a CPU."""
+    return any(shutil.which(name) for name in (("cl",) if sys.platform == "win32" else ("g++", "clang++", "c++")))
+
+
+def compiled(trunk: Trunk, report: Callable[[str], None]) -> Trunk:
+    """The trunk under torch.compile, or as it is from the first call at which compiling fails."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        fast: Trunk | None = torch.compile(trunk, dynamic=False)
+
+    def call(x: Tensor) -> Tensor:
+        nonlocal fast
+        if fast is None:
+            return trunk(x)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", DeprecationWarning)  # torch's own, on its first compilation
+                return fast(x)
+        except torch._dynamo.exc.TorchDynamoException as error:
+            report(f"torch.compile is not possible here, going on without it ({type(error).__name__}).")
+            fast = None
+            return trunk(x)
+
+    return call

@@ -1,0 +1,48 @@
+"""Optimizers as values, with every default of torch that matters written out."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+
+
+@dataclass(frozen=True)
+class SGD:
+    """Momentum buffer b = momentum * b + (1 - dampening) * gradient: lr 10 with dampening 0.9 is lr 1 without."""
+
+    lr: float = 1.0
+    momentum: float = 0.9
+    dampening: float = 0.0
+    weight_decay: float = 1e-4
+
+    def build(self, parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
+        return torch.optim.SGD(parameters, self.lr, self.momentum, self.dampening, self.weight_decay)
+
+
+@dataclass(frozen=True)
+class Adam:
+    lr: float = 0.01
+    beta1: float = 0.9
+    beta2: float = 0.999
+    eps: float = 1e-8
+    weight_decay: float = 0.0
+
+    def build(self, parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
+        return torch.optim.Adam(parameters, self.lr, (self.beta1, self.beta2), self.eps, self.weight_decay)
+
+
+@dataclass(frozen=True)
+class AdamW:
+    lr: float = 0.001
+    beta1: float = 0.9
+    beta2: float = 0.999
+    eps: float = 1e-8
+    weight_decay: float = 0.01
+
+    def build(self, parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
+        return torch.optim.AdamW(parameters, self.lr, (self.beta1, self.beta2), self.eps, self.weight_decay)
+
+
+Optimizer = SGD | Adam | AdamW
+OPTIMIZERS: dict[str, type[Optimizer]] = {"SGD": SGD, "Adam": Adam, "AdamW": AdamW}

@@ -1,0 +1,61 @@
+"""A recipe: everything that decides what a training run computes, as one frozen value."""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from keypatch.errors import RecipeError
+from keypatch.losses import MEASURES, MINING, TERMS, AnyTerm, Measure, Mining, Reduction
+from keypatch.networks import NETWORKS, NetworkSpec
+from keypatch.sampling import SAMPLERS, Augmentation, RandomPairs
+from keypatch.training.optimizers import OPTIMIZERS, Optimizer
+from keypatch.training.schedules import SCHEDULES, Schedule
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Network, data order, augmentation, loss, optimizer, schedule and budget of a training.
+
+    `branches`: the last batch normalization (and all of them in a trunk with batch normalization) sees anchors and
+    positives "together" or "apart", as the authors' two forward passes do.
+    """
+
+    name: str
+    network: NetworkSpec
+    sampler: RandomPairs
+    augment: Augmentation
+    mining: Mining
+    loss: tuple[AnyTerm, ...]
+    optimizer: Optimizer
+    schedule: Schedule
+    pairs: int  # the budget; the schedule stretches over it
+    reduction: Reduction = "mean"
+    branches: Literal["together", "apart"] = "together"
+    average: float = 0.0  # decay per step of a moving average of the weights, which is then what is used; 0 = none
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not self.loss:
+            raise RecipeError("A recipe needs at least one loss term.")
+        if self.pairs < self.sampler.pairs:
+            raise RecipeError(
+                f"The budget of {self.pairs} pairs is less than one batch of {self.sampler.pairs}; "
+                f"raise --pairs or lower --set sampler.pairs."
+            )
+        if not 0 <= self.average < 1:
+            raise RecipeError(f"average={self.average}: the decay of the moving average lies in 0 <= decay < 1.")
+
+    @property
+    def steps(self) -> int:
+        return self.pairs // self.sampler.pairs
+
+
+# The types a recipe file may name, by the annotation of the field. Nothing is imported by a name from a file.
+TYPES: dict[Any, dict[str, Any]] = {
+    NetworkSpec: NETWORKS,
+    RandomPairs: SAMPLERS,
+    Mining: MINING,
+    AnyTerm: TERMS,
+    Measure: MEASURES,
+    Optimizer: OPTIMIZERS,
+    Schedule: SCHEDULES,
+}

@@ -1,0 +1,271 @@
+"""The training loop."""
+
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from keypatch.errors import DataError, KeypatchError
+from keypatch.losses import State
+from keypatch.networks import PatchNetwork, choose_device
+from keypatch.patches import PatchSource
+from keypatch.provenance import provenance
+from keypatch.training.averaging import WeightAverage
+from keypatch.training.checkpoints import Checkpoint, optimizer_tensors, restore_optimizer
+from keypatch.training.feeding import Batches
+from keypatch.training.interrupting import StopWish
+from keypatch.training.machine import choose_compile, choose_precision, compiled, keep_heap
+from keypatch.training.progress import Record, Reporter
+from keypatch.training.recipe import Recipe
+from keypatch.training.run_folder import RunFolder
+from keypatch.training.stepping import CHUNK, Outcome, Step
+
+_LOG_SECONDS = 2.0
+_VALIDATIONS = 10  # over a run, the last at its end
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """How a run is computed, which must not change what it computes beyond rounding."""
+
+    device: str = "auto"
+    precision: str = "auto"
+    compile: str = "auto"
+    threads: int | None = None
+    checkpoint_seconds: float = 60.0
+
+
+class Interrupted(KeypatchError):
+    """The user or the system asked the run to stop; a checkpoint was saved."""
+
+
+def run(
+    recipe: Recipe,
+    source: PatchSource,
+    out: Path,
+    reporter: Reporter,
+    *,
+    conditions: Conditions = Conditions(),  # noqa: B008 (frozen)
+    resume: bool = False,
+    weights: Mapping[str, Tensor] | None = None,
+    validate: Callable[[PatchNetwork], float] | None = None,
+) -> Path:
+    """Train `recipe` on `source` into the run folder `out`; `weights` are a state dict to start from.
+
+    Raises:
+        Interrupted: Ctrl-C or SIGTERM, after saving a checkpoint.
+        KeypatchError: a non-finite loss, a full disk, a folder in use; the last good checkpoint stays.
+    """
+    recipe.sampler.check(source.classes())
+    with RunFolder.hold(out) as folder, reporter, torch.random.fork_rng(), _threads(conditions.threads):
+        checkpoint = None
+        if resume:
+            checkpoint = folder.resume(recipe)
+        else:
+            folder.start(recipe)
+        trainer = _Trainer(recipe, source, folder, reporter, conditions, validate, checkpoint, weights)
+        trainer.train()
+    return out
+
+
+@contextmanager
+def _threads(number: int | None) -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(number or before)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+@dataclass
+class _Window:
+    """Means since the last record."""
+
+    outcomes: list[Outcome] = field(default_factory=list)
+    since: float = field(default_factory=time.perf_counter)
+
+    def means(self) -> tuple[float, dict[str, float], float, float]:
+        n = len(self.outcomes)
+        terms = {name: sum(o.terms[name] for o in self.outcomes) / n for name in self.outcomes[0].terms}
+        return (
+            sum(o.loss for o in self.outcomes) / n,
+            terms,
+            sum(o.positive for o in self.outcomes) / n,
+            sum(o.negative for o in self.outcomes) / n,
+        )
+
+
+class _Trainer:
+    """The moving parts of one run."""
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        source: PatchSource,
+        folder: RunFolder,
+        reporter: Reporter,
+        conditions: Conditions,
+        validate: Callable[[PatchNetwork], float] | None,
+        checkpoint: Checkpoint | None,
+        weights: Mapping[str, Tensor] | None,
+    ) -> None:
+        self.recipe, self.folder, self.reporter, self.validate = recipe, folder, reporter, validate
+        self.conditions = conditions
+        self.device = choose_device(conditions.device)
+        if self.device.type == "cpu":
+            keep_heap()
+        self.data_hash = sha256(source.point_id.tobytes()).hexdigest()
+        _check_same_data(checkpoint, self.data_hash)
+        torch.manual_seed(recipe.seed)
+        self.network: PatchNetwork = recipe.network.build().to(self.device)
+        self.network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # missing in torch's stubs
+        if checkpoint or weights:
+            self.network.load_state_dict(dict(checkpoint.network if checkpoint else weights or {}))
+        self.optimizer = recipe.optimizer.build(self.network.parameters())
+        if checkpoint:
+            restore_optimizer(self.optimizer, checkpoint.optimizer)
+        self.average = None
+        if recipe.average:
+            self.average = WeightAverage(self.network, recipe.average, checkpoint.average if checkpoint else None)
+        self.start = checkpoint.step if checkpoint else 0
+        self.seconds_before = checkpoint.seconds if checkpoint else 0.0
+        self.batches = Batches(recipe, source, source.classes(), self.device)
+        self.step = self._make_step()
+        self.loss_states = _nested(checkpoint.loss_state, self.device) if checkpoint else {}
+
+    def _make_step(self) -> Step:
+        precision = choose_precision(self.conditions.precision, self.device)
+        compiling = choose_compile(self.conditions.compile, self.device, self.network.per_patch)
+        trunk = compiled(self.network.trunk, self.reporter.say) if compiling else self.network.trunk
+        chunk = CHUNK if self.network.per_patch and self.device.type == "cpu" else None
+        return Step(self.network, self.recipe, trunk, precision, chunk)
+
+    def train(self) -> None:
+        recipe = self.recipe
+        self.network.train()
+        self.began = self.saved_at = time.perf_counter()
+        window = _Window()
+        with StopWish() as stop:
+            for step, x in enumerate(self.batches.feed(self.start, recipe.steps), start=self.start):
+                window.outcomes.append(self._advance(step, x))
+                last = step + 1 == recipe.steps
+                score = self._validation(step + 1)
+                if last or score is not None or time.perf_counter() - window.since >= _LOG_SECONDS:
+                    self._report(step + 1, window, score)
+                    window = _Window()
+                if last or stop or time.perf_counter() - self.saved_at >= self.conditions.checkpoint_seconds:
+                    self._save(step + 1)
+                if stop and not last:
+                    raise Interrupted(
+                        f"Stopped after {(step + 1) * recipe.sampler.pairs:,} pairs. "
+                        f"Go on with the same command and --resume; the checkpoint is in {self.folder.path}."
+                    )
+        self._finish()
+
+    def _advance(self, step: int, x: Tensor) -> Outcome:
+        recipe = self.recipe
+        for group in self.optimizer.param_groups:
+            group["lr"] = recipe.optimizer.lr * recipe.schedule.factor(step / recipe.steps)
+        # Dropout draws from a generator seeded by the step, so a resumed run draws what the whole one would have.
+        torch.manual_seed(recipe.seed * 1_000_003 + step + 1)
+        self.optimizer.zero_grad(set_to_none=True)
+        outcome = self.step(x, self.loss_states)
+        if not math.isfinite(outcome.loss):
+            term = next((name for name, value in outcome.terms.items() if not math.isfinite(value)), "the sum")
+            raise KeypatchError(
+                f"The loss is not finite at step {step + 1} ({term}). Lower the learning rate (--set "
+                f"optimizer.lr={recipe.optimizer.lr / 10:g}); the last good checkpoint is kept in {self.folder.path}."
+            )
+        self.optimizer.step()
+        self.loss_states = outcome.states
+        if self.average:
+            self.average.update(self.network, step)
+        return outcome
+
+    def _validation(self, done: int) -> float | None:
+        """FPR95 in % after `done` steps where it is due; of the weights that would be used."""
+        steps = self.recipe.steps
+        if self.validate is None or done * _VALIDATIONS // steps == (done - 1) * _VALIDATIONS // steps:
+            return None
+        if self.average is None:
+            return self.validate(self.network)
+        used = self.recipe.network.build().to(self.device)
+        used.load_state_dict(self.average.tensors)
+        return self.validate(used)
+
+    def _report(self, done: int, window: _Window, score: float | None) -> None:
+        loss, terms, positive, negative = window.means()
+        pairs = self.recipe.sampler.pairs
+        record = Record(
+            step=done,
+            pairs=done * pairs,
+            loss=loss,
+            terms=terms,
+            positive=positive,
+            negative=negative,
+            rate=len(window.outcomes) * pairs / max(time.perf_counter() - window.since, 1e-9),
+            lr=self.optimizer.param_groups[0]["lr"],
+            seconds=self._seconds(),
+            validation=score,
+        )
+        self.folder.log(record)
+        self.reporter.record(record, self.recipe.steps * pairs)
+
+    def _seconds(self) -> float:
+        return self.seconds_before + time.perf_counter() - self.began
+
+    def _save(self, done: int) -> None:
+        self.folder.save(
+            Checkpoint(
+                recipe=self.recipe,
+                step=done,
+                seconds=self._seconds(),
+                network=self.network.state_dict(),
+                optimizer=optimizer_tensors(self.optimizer),
+                average=self.average.tensors if self.average else {},
+                loss_state=_flat(self.loss_states),
+                provenance=provenance(data=self.data_hash).to_json(),
+            )
+        )
+        self.saved_at = time.perf_counter()
+
+    def _finish(self) -> None:
+        card: dict[str, Any] = {
+            "recipe": self.recipe.name,
+            "data": self.batches.source.name,
+            "patches": len(self.batches.source),
+            "points": self.batches.classes.count,
+            "pairs": self.recipe.steps * self.recipe.sampler.pairs,
+            "seconds": round(self._seconds(), 1),
+            "precision": str(self.step.precision).removeprefix("torch."),
+            "device": str(self.device),
+            "threads": torch.get_num_threads(),
+            "provenance": provenance(data=self.data_hash).to_json(),
+        }
+        self.folder.write_card(card)
+
+
+def _flat(states: Mapping[str, State]) -> dict[str, Tensor]:
+    return {f"{term}/{name}": tensor for term, state in states.items() for name, tensor in state.items()}
+
+
+def _nested(flat: Mapping[str, Tensor], device: torch.device) -> Mapping[str, State]:
+    """States by term from a checkpoint's "<term>/<name>" entries."""
+    states: dict[str, dict[str, Tensor]] = {}
+    for name, tensor in flat.items():
+        term, _, entry = name.partition("/")
+        states.setdefault(term, {})[entry] = tensor.to(device)
+    return states
+
+
+def _check_same_data(checkpoint: Checkpoint | None, data_hash: str) -> None:
+    if checkpoint and checkpoint.provenance.get("hashes", {}).get("data", data_hash) != data_hash:
+        raise DataError("The run was started on other data; give the same --data in the same order to resume it.")

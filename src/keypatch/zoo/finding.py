@@ -1,0 +1,84 @@
+"""From a name, a run folder or a file to a describer."""
+
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from safetensors import SafetensorError, safe_open
+
+from keypatch.describers.protocol import Describer
+from keypatch.describers.sift import SiftDescriber
+from keypatch.errors import DataError, KeypatchError
+from keypatch.zoo.cards import HANDMADE, Card, shipped_cards, shipped_file
+
+if TYPE_CHECKING:
+    from keypatch.networks import PatchNetwork
+
+
+def names() -> list[Card]:
+    """Everything `find` knows by name: what is made by hand, then the shipped weights."""
+    return [*HANDMADE, *shipped_cards()]
+
+
+def find(name: str | Path, device: str = "auto", precision: str = "auto") -> Describer:
+    """The describer of a zoo name, a run folder, a checkpoint, a weight file of ours or a published one.
+
+    A zoo name comes before a file of the same name; write ./name for the file. Device and precision are the network's
+    and mean nothing to SIFT.
+
+    Raises:
+        KeypatchError: there is neither such a name nor such a file, or the file is of another kind.
+    """
+    card = next((card for card in names() if card.name == str(name)), None)
+    if card is None:
+        path = Path(name).expanduser()
+        if not path.exists():
+            raise KeypatchError(_unknown(str(name)))
+        return _network_describer(_load(path), path.resolve().stem, device, precision)
+    if not card.network:
+        return SiftDescriber(root=card.name == "rootsift")
+    return _network_describer(_load(shipped_file(card)), card.name, device, precision)
+
+
+def _network_describer(module: "PatchNetwork", name: str, device: str, precision: str) -> Describer:
+    from keypatch.describers.network import NetworkDescriber
+
+    return NetworkDescriber(module, name, device=device, precision=precision)
+
+
+def _load(path: Path) -> "PatchNetwork":
+    if path.is_dir() and not (path / "recipe.toml").exists():
+        raise DataError(f"{path} is a folder without recipe.toml, so not a training run. Give a run folder or a file.")
+    kind = "run" if path.is_dir() else _format_of(path)
+    if kind in ("run", "keypatch-checkpoint"):
+        from keypatch.training.checkpoints import load_run_weights
+
+        return load_run_weights(path)[1]
+    if kind == "keypatch-weights":
+        from keypatch.networks.weights import load_weights
+
+        return load_weights(path)[1]
+    from keypatch.networks.published import load_published
+
+    return load_published(path)[1]
+
+
+def _format_of(path: Path) -> str:
+    """The format a safetensors file of ours names in its header; empty for every other file."""
+    if path.suffix != ".safetensors":
+        return ""
+    try:
+        with safe_open(path, framework="np") as file:
+            return str((file.metadata() or {}).get("format", ""))
+    except (SafetensorError, OSError) as error:
+        raise DataError(f"{path} is not a readable safetensors file ({error}). Copy it again.") from None
+
+
+def _unknown(name: str) -> str:
+    known = [card.name for card in names()]
+    close = get_close_matches(name, known, n=1)
+    hint = f' Did you mean "{close[0]}"?' if close else ""
+    return (
+        f'There is no descriptor, run folder or weight file "{name}".{hint} '
+        f"Descriptors known by name: {', '.join(known)}."
+    )

@@ -1,0 +1,68 @@
+"""`keypatch evaluate`."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from keypatch.metrics import FPR_RULES
+
+
+def test_scores_are_printed_in_percent_and_written(keypatch: Callable, phototour: Path, tmp_path: Path) -> None:
+    out = tmp_path / "result.json"
+    shown = keypatch("evaluate", "rootsift", "--data", phototour, "--out", out)
+    assert shown.code == 0
+    assert str(out) in shown.out
+    result = json.loads(out.read_text())
+    assert result["descriptor"] == "rootsift"
+    row = next(line for line in shown.out.splitlines() if line.startswith("m50_120_120_0"))
+    assert row.split()[1] == f"{100 * result['scores']['fpr95.m50_120_120_0']:.2f}"
+
+
+def test_hpatches_has_a_column_per_level_and_a_row_per_sequence(keypatch: Callable, strips: Path) -> None:
+    shown = keypatch("evaluate", "sift", "--on", "hpatches", "--data", strips)
+    assert shown.code == 0
+    assert [line.split()[0] for line in shown.out.splitlines()[2:]] == ["all", "i", "v", "i_light", "v_view"]
+
+
+def test_only_the_chosen_sequence_is_scored(keypatch: Callable, strips: Path) -> None:
+    shown = keypatch("evaluate", "sift", "--on", "hpatches", "--data", strips, "--sequence", "view")
+    assert "v_view" in shown.out
+    assert "i_light" not in shown.out
+
+
+def test_help_names_every_rule(keypatch: Callable) -> None:
+    shown = keypatch("evaluate", "--help").out
+    assert all(rule in shown for rule in FPR_RULES)
+
+
+@pytest.mark.parametrize(
+    ("words", "parts"),
+    [
+        (["rotsift"], ["rotsift", 'Did you mean "rootsift"']),
+        (["sift", "--on", "brown"], ["brown", "ubc, hpatches"]),
+        (["sift", "--rule", "rnak"], ["rnak", "rank"]),
+        (["sift", "--sequence", "boat"], ["--sequence", "--on hpatches"]),
+        (["sift", "--device", "tpu", "--out", "no/such/folder/r.json"], ["no/such/folder"]),
+    ],
+)
+def test_a_wrong_argument_is_named_with_its_remedy(
+    keypatch: Callable, phototour: Path, words: list[str], parts: list[str]
+) -> None:
+    shown = keypatch("evaluate", *words, "--data", phototour)
+    assert shown.code == 2
+    assert all(part in shown.err for part in parts)
+    assert "Traceback" not in shown.err
+
+
+def test_a_missing_folder_is_named(keypatch: Callable, tmp_path: Path) -> None:
+    shown = keypatch("evaluate", "sift", "--data", tmp_path / "liberty")
+    assert shown.code == 2
+    assert str(tmp_path / "liberty") in shown.err
+
+
+def test_rule_and_hpatches_do_not_go_together(keypatch: Callable, strips: Path) -> None:
+    shown = keypatch("evaluate", "sift", "--on", "hpatches", "--data", strips, "--rule", "hynet")
+    assert shown.code == 2
+    assert "--rule belongs to --on ubc" in shown.err

@@ -1,0 +1,124 @@
+"""The command itself: help, version, exit codes, and sentences instead of tracebacks."""
+
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from keypatch.cli import evaluate, inspect, main, quickstart, train
+from keypatch.cli import list as list_
+
+COMMANDS = ("quickstart", "list", "inspect", "train", "evaluate")
+EXAMPLES = [
+    line
+    for module in (evaluate, inspect, list_, quickstart, train)
+    for line in module.EXAMPLES.splitlines()
+    if line.startswith("keypatch")
+]
+
+
+def test_help_names_every_command(keypatch: Callable) -> None:
+    shown = keypatch("--help")
+    assert shown.code == 0
+    assert all(f" {command} " in shown.out for command in COMMANDS)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_of_a_command_ends_with_two_examples(keypatch: Callable, command: str) -> None:
+    shown = keypatch(command, "--help")
+    assert shown.code == 0
+    assert shown.out.rstrip().splitlines()[-1].strip().startswith(f"keypatch {command}")
+    assert shown.out.count(f"\n keypatch {command}") == 2
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_an_example_fits_one_line_and_uses_only_options_that_exist(keypatch: Callable, example: str) -> None:
+    assert len(example) < 78
+    _, command, *words = example.split()
+    help_text = keypatch(command, "--help").out
+    assert all(re.search(rf"{word}\b", help_text) for word in words if word.startswith("--"))
+
+
+def test_help_imports_no_torch() -> None:
+    code = (
+        "import sys; from keypatch.cli.main import run; run(['train', '--help']);"
+        "print('heavy:', *({'torch', 'numpy', 'cv2', 'skimage'} & set(sys.modules)))"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert shown.stdout.splitlines()[-1] == "heavy:"
+
+
+def test_no_arguments_show_the_help(keypatch: Callable) -> None:
+    assert "Commands" in keypatch().out
+
+
+INSTALLED = str(Path(sys.executable).with_name("keypatch"))
+
+
+@pytest.mark.parametrize("start", [[sys.executable, "-m", "keypatch"], [INSTALLED]])
+def test_the_installed_command_and_the_module_print_the_version(start: list[str]) -> None:
+    if shutil.which(start[0]) is None:
+        pytest.skip("the package is not installed with its command")
+    shown = subprocess.run([*start, "--version"], capture_output=True, text=True, check=True)
+    assert re.fullmatch(r"keypatch \d+\.\d+\.\d+", shown.stdout.strip())
+
+
+@pytest.mark.parametrize(
+    ("words", "part"),
+    [
+        (["trian"], "trian"),
+        (["train", "hynet"], "--data"),
+        (["train", "hynet", "--data", "x", "--pears", "3"], "--pears"),
+        (["train", "hynet", "--data", "x", "--pairs", "many"], "--pairs"),
+    ],
+)
+def test_a_wrong_command_line_exits_with_2_and_names_the_word(keypatch: Callable, words: list[str], part: str) -> None:
+    shown = keypatch(*words)
+    assert shown.code == 2
+    assert part in shown.err
+
+
+def test_a_wrong_input_is_one_sentence_on_stderr(keypatch: Callable, tmp_path: Path) -> None:
+    shown = keypatch("inspect", tmp_path / "nowhere")
+    assert (shown.code, shown.out) == (2, "")
+    assert shown.err.startswith("keypatch: ")
+    assert shown.err.count("\n") == 1
+    assert "nowhere" in shown.err
+
+
+@pytest.mark.parametrize("place", ["before", "behind"])
+def test_debug_shows_the_traceback_wherever_it_stands(keypatch: Callable, tmp_path: Path, place: str) -> None:
+    words = ["inspect", tmp_path / "nowhere"]
+    shown = keypatch("--debug", *words) if place == "before" else keypatch(*words, "--debug")
+    assert shown.code == 2
+    assert "Traceback" in shown.err
+
+
+def test_a_fault_of_ours_exits_with_1_and_says_so(keypatch: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(path: str) -> None:
+        raise ZeroDivisionError("of all things")
+
+    monkeypatch.setattr("keypatch.studies.inspecting.inspect", fail)
+    shown = keypatch("inspect", "embedded")
+    assert shown.code == 1
+    assert "ZeroDivisionError: of all things" in shown.err
+    assert "Traceback" not in shown.err
+
+
+def test_an_interrupt_exits_with_130(keypatch: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(path: str) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("keypatch.studies.inspecting.inspect", interrupt)
+    assert keypatch("inspect", "embedded").code == 130
+
+
+def test_main_exits_with_the_code_of_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["keypatch", "list", "nonsense"])
+    with pytest.raises(SystemExit) as end:
+        main.main()
+    assert end.value.code == 2

@@ -1,0 +1,46 @@
+"""What all tests share: figures computed by others, the shared data where it is, and few threads."""
+
+import os
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+os.environ.setdefault("OMP_NUM_THREADS", "2")  # before the first import of torch or numpy
+os.environ.setdefault("KEYPATCH_SHARED", str(Path(__file__).parents[2] / "shared"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def few_threads() -> None:
+    import cv2
+    import torch
+
+    torch.set_num_threads(min(2, os.cpu_count() or 1))
+    cv2.setNumThreads(1)
+
+
+@pytest.fixture(scope="session")
+def reference() -> Path:
+    """The folder of figures computed by the authors' own code."""
+    return Path(__file__).parent / "reference"
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The folder of shared data; tests that need it are skipped where it is absent ($KEYPATCH_SHARED names another)."""
+    folder = Path(os.environ["KEYPATCH_SHARED"])
+    if not (folder / "data").is_dir():
+        pytest.skip(f"the shared data are not at {folder}")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def castle(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The shared patch set castle-test laid out as PhotoTour, not by our own writer."""
+    packed = shared / "data" / "patches" / "castle-test"
+    folder = tmp_path_factory.mktemp("castle-test")
+    for sheet in sorted(packed.glob("patches*.webp")):
+        Image.open(sheet).convert("L").save(folder / f"{sheet.stem}.bmp")
+    for table in packed.glob("*.txt"):
+        (folder / table.name).write_bytes(table.read_bytes())
+    return folder

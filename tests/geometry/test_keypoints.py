@@ -1,0 +1,94 @@
+"""Keypoints: their checks, their frames, and the converter to OpenCV."""
+
+import cv2
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+from keypatch.errors import KeypatchError
+from keypatch.geometry import Keypoints
+
+THREE = Keypoints([1, 2, 3], [4, 5, 6], [1, 2, 3], [0, 0.5, -0.5], response=[0.3, 0.2, 0.1])
+
+places = st.floats(-100, 5000, width=32)
+sigmas = st.floats(0.125, 200, width=32)
+degrees = st.floats(0, 359.875, width=32)
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"x": [1, np.nan]}, "Keypoint 1 has x nan; every value must be finite"),
+        ({"angle": [np.inf, 0]}, "Keypoint 0 has angle inf"),
+        ({"sigma": [1, 0]}, "Keypoint 1 has sigma 0.0; it must be above 0"),
+        ({"y": [1, 2, 3]}, r"y must have the shape \(2,\), as x has, not \(3,\)"),
+        ({"response": [1]}, r"response must have the shape \(2,\)"),
+        ({"shape": np.eye(2)}, r"shape must have the shape \(2, 2, 2\)"),
+        ({"shape": 2 * np.eye(2)[None].repeat(2, 0)}, "must have determinant 1"),
+    ],
+)
+def test_wrong_keypoints_are_named(change, sentence):
+    right = {"x": [1, 2], "y": [3, 4], "sigma": [1, 1], "angle": [0, 0]}
+    with pytest.raises(KeypatchError, match=sentence):
+        Keypoints(**{**right, **change})
+
+
+def test_take_keeps_every_column():
+    for chosen in (THREE.take([2, 0]), THREE.take(np.array([2, 0]))):
+        assert chosen.x.tolist() == [3, 1]
+        assert chosen.response is not None
+        assert chosen.response.tolist() == pytest.approx([0.1, 0.3])
+    assert THREE.take(np.array([True, False, True])).y.tolist() == [4, 6]
+    assert len(THREE.take([])) == 0
+
+
+def test_no_keypoints():
+    none = Keypoints([], [], [], [])
+    assert len(none) == 0
+    assert none.frames().shape == (0, 2, 2)
+    assert none.to_cv2() == []
+    assert len(Keypoints.from_cv2([])) == 0
+    assert len(Keypoints.from_frames([], [])) == 0
+
+
+def test_frame_turns_clockwise_on_screen():
+    """A quarter turn takes the x axis (right) to the y axis (down)."""
+    frame = Keypoints([0], [0], [3], [np.pi / 2]).frames()[0]
+    np.testing.assert_allclose(frame @ [1, 0], [0, 3], atol=1e-6)
+    np.testing.assert_allclose(frame @ [0, 1], [-3, 0], atol=1e-6)
+
+
+@given(arrays.arrays(np.float64, (3, 2, 2), elements=st.floats(-4, 4)))
+def test_frames_survive_the_way_through_keypoints(frames):
+    frames = frames + 6 * np.eye(2)  # positive determinant, not nearly flat
+    frames = frames[np.linalg.det(frames) > 1]
+    keypoints = Keypoints.from_frames(np.zeros((len(frames), 2)), frames)
+    np.testing.assert_allclose(keypoints.frames(), frames, atol=1e-4)  # float32 of values up to 10
+    assert keypoints.shape is not None
+    np.testing.assert_allclose(keypoints.shape, keypoints.shape.swapaxes(1, 2), atol=1e-4)
+
+
+@pytest.mark.parametrize("frame", [[[1, 0], [0, -1]], [[1, 1], [1, 1]], [[1, 0], [0, np.nan]]])
+def test_flat_mirrored_or_unknown_frames_are_refused(frame):
+    with pytest.raises(KeypatchError, match="Frame 1 is flat, mirrored or not finite"):
+        Keypoints.from_frames([[0, 0], [0, 0]], [np.eye(2), frame])
+
+
+def test_opencv_size_is_a_diameter_and_its_angle_in_degrees():
+    keypoints = Keypoints.from_cv2([cv2.KeyPoint(10.5, 20.25, 6.0, 90.0, 0.5), cv2.KeyPoint(1, 2, 3)])
+    assert keypoints.xy.tolist() == [[10.5, 20.25], [1, 2]]
+    assert keypoints.sigma.tolist() == [3.0, 1.5]
+    assert keypoints.angle.tolist() == pytest.approx([np.pi / 2, 0])  # OpenCV's -1 means unset
+    negative = Keypoints([0], [0], [1], [-np.pi / 2]).to_cv2()[0]
+    assert negative.angle == pytest.approx(270, abs=1e-4)
+
+
+@given(st.lists(st.tuples(places, places, sigmas, degrees, st.floats(0, 1, width=32)), max_size=5))
+def test_opencv_round_trip(rows):
+    before = [cv2.KeyPoint(*row) for row in rows]
+    after = Keypoints.from_cv2(before).to_cv2()
+    for old, new in zip(before, after, strict=True):
+        assert (old.pt, old.size, old.response) == (new.pt, new.size, new.response)
+        assert abs((old.angle - new.angle + 180) % 360 - 180) < 1e-4  # radians in float32

@@ -1,0 +1,166 @@
+"""Nothing half-written is ever seen, and every obstacle is a sentence."""
+
+import errno
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from keypatch.errors import DataError, KeypatchError
+from keypatch.files import (
+    cache_folder,
+    hash_file,
+    hash_folder,
+    lock,
+    require_folder,
+    write_atomically,
+    write_json,
+    write_text,
+)
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_content_appears_only_at_the_end(tmp_path: Path) -> None:
+    target = tmp_path / "a.bin"
+    target.write_bytes(b"old")
+    with write_atomically(target) as file:
+        file.write(b"new")
+        file.flush()
+        assert target.read_bytes() == b"old"
+    assert target.read_bytes() == b"new"
+    assert names(tmp_path) == ["a.bin"]
+
+
+@pytest.mark.parametrize("failure", [ValueError("ours"), KeyboardInterrupt(), OSError(errno.ENOSPC, "No space left")])
+def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path: Path, failure: BaseException) -> None:
+    target = tmp_path / "a.bin"
+    target.write_bytes(b"old")
+    with pytest.raises((type(failure), KeypatchError)), write_atomically(target) as file:
+        file.write(b"new")
+        raise failure
+    assert target.read_bytes() == b"old"
+    assert names(tmp_path) == ["a.bin"]
+
+
+def test_a_full_disk_is_a_sentence_with_the_path(tmp_path: Path) -> None:
+    message = r"a\.bin cannot be written: no space left on device\. Free some space"
+    with pytest.raises(KeypatchError, match=message), write_atomically(tmp_path / "a.bin"):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_a_really_full_device_raises_when_written(tmp_path: Path) -> None:
+    with pytest.raises(KeypatchError, match="no space left"), write_atomically(tmp_path / "a.bin") as file:
+        full = os.open("/dev/full", os.O_WRONLY)
+        try:
+            os.dup2(full, file.fileno())
+        finally:
+            os.close(full)
+        file.write(b"x" * 100_000)
+    assert names(tmp_path) == []
+
+
+def test_a_missing_folder_and_a_file_in_its_place_are_told(tmp_path: Path) -> None:
+    with pytest.raises(KeypatchError, match=r"b\.txt cannot be written: no such file or directory\. Create its folder"):
+        write_text(tmp_path / "absent" / "b.txt", "x")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(KeypatchError, match=r"b\.txt cannot be written: "):
+        write_text(tmp_path / "file" / "b.txt", "x")
+
+
+def test_text_and_json_are_utf8_with_plain_line_ends(tmp_path: Path) -> None:
+    write_text(tmp_path / "a.txt", "ä\nb\n")
+    assert (tmp_path / "a.txt").read_bytes() == "ä\nb\n".encode()
+    write_json(tmp_path / "a.json", {"ü": [1, 2.5, None]})
+    assert json.loads((tmp_path / "a.json").read_text(encoding="utf-8")) == {"ü": [1, 2.5, None]}
+
+
+def test_files_are_as_readable_as_those_of_a_plain_open(tmp_path: Path) -> None:
+    (tmp_path / "plain").write_text("")
+    write_text(tmp_path / "ours", "")
+    assert (tmp_path / "ours").stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
+def test_hash_of_a_file_is_its_sha256(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"abc")
+    assert hash_file(tmp_path / "a") == hashlib.sha256(b"abc").hexdigest()
+    with pytest.raises(KeypatchError, match="b cannot be read: no such file"):
+        hash_file(tmp_path / "b")
+
+
+def test_hash_of_a_folder_follows_names_and_contents_only(tmp_path: Path) -> None:
+    def made(name: str, files: dict[str, str]) -> list[Path]:
+        for file, text in files.items():
+            path = tmp_path / name / file
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        return [tmp_path / name / file for file in files]
+
+    one = hash_folder(made("one", {"i_a/ref.png": "1", "i_b/ref.png": "2"}))
+    assert hash_folder(reversed(made("two", {"i_a/ref.png": "1", "i_b/ref.png": "2"}))) == one
+    assert hash_folder(made("three", {"i_a/ref.png": "2", "i_b/ref.png": "1"})) != one
+    assert hash_folder(made("four", {"i_a/ref.png": "1", "i_c/ref.png": "2"})) != one
+    assert hash_folder([]) == hashlib.sha256().hexdigest()
+
+
+HOLDER = """
+import sys
+from pathlib import Path
+from keypatch.files import lock
+with lock(Path(sys.argv[1]), "runs/a"):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_a_lock_is_exclusive_between_processes_and_ends_with_a_killed_one(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert holder.stdout is not None and holder.stdout.readline() == "held\n"
+        with pytest.raises(KeypatchError, match="runs/a is being written by another process"), lock(path, "runs/a"):
+            pass
+    finally:
+        holder.kill()
+        holder.communicate()
+    with lock(path, "runs/a"):
+        pass
+    with lock(path, "runs/a"):
+        pass
+
+
+def test_a_lock_in_a_missing_folder_is_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(KeypatchError, match="cannot be locked"), lock(tmp_path / "file" / "lock", "x"):
+        pass
+
+
+def test_the_cache_folder_is_the_chosen_one_or_the_users(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KEYPATCH_CACHE", "~/somewhere")
+    assert cache_folder() == Path.home() / "somewhere"
+    monkeypatch.delenv("KEYPATCH_CACHE")
+    assert "keypatch" in cache_folder().parts
+    monkeypatch.setenv("KEYPATCH_CACHE", "")
+    assert "keypatch" in cache_folder().parts
+
+
+def test_a_required_folder_must_exist_be_one_and_hold_something(tmp_path: Path) -> None:
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "a").write_text("")
+    require_folder(tmp_path / "full")
+    with pytest.raises(DataError, match="There is no folder"):
+        require_folder(tmp_path / "absent")
+    with pytest.raises(DataError, match="is a file"):
+        require_folder(tmp_path / "full" / "a")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(DataError, match="is empty"):
+        require_folder(tmp_path / "empty")

@@ -1,0 +1,51 @@
+"""The public names: few, stable, and free of cost until they are used."""
+
+import subprocess
+import sys
+
+import pytest
+
+import keypatch
+
+NAMES = [
+    "Inspection",
+    "KeypatchError",
+    "PatchSet",
+    "Recipe",
+    "Result",
+    "evaluate",
+    "find",
+    "find_recipe",
+    "inspect",
+    "list_names",
+    "open_patches",
+    "quickstart",
+    "train",
+]
+
+
+def test_the_public_names_are_these_and_no_others() -> None:
+    assert sorted(keypatch.__all__) == NAMES
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_public_name_is_what_its_room_calls_so(name: str) -> None:
+    thing = getattr(keypatch, name)
+    assert thing.__name__ == name
+    assert name in dir(keypatch)
+
+
+def test_a_name_that_is_not_public_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="trian"):
+        keypatch.trian  # noqa: B018
+
+
+def test_the_version_is_that_of_the_installed_package() -> None:
+    from importlib.metadata import version
+
+    assert keypatch.__version__ == version("keypatch")
+
+
+def test_importing_keypatch_loads_nothing_heavy() -> None:
+    code = "import sys, keypatch; print(*({'torch', 'numpy', 'cv2', 'skimage', 'rich'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split() == []

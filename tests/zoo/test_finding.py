@@ -1,0 +1,103 @@
+"""From names, run folders and files to describers."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from keypatch.describers.protocol import HasWeights
+from keypatch.errors import DataError, KeypatchError
+from keypatch.files import hash_file
+from keypatch.networks import L2Net
+from keypatch.networks.weights import save_weights
+from keypatch.zoo import Card, cards, find, names
+
+SPEC = L2Net(dim=16, width=8)
+PATCHES = np.random.default_rng(0).integers(0, 256, (3, 64, 64), dtype=np.uint8)
+
+
+@pytest.fixture
+def weights(tmp_path: Path) -> Path:
+    torch.manual_seed(0)
+    path = tmp_path / "small.safetensors"
+    save_weights(path, SPEC.build().eval(), SPEC, {})
+    return path
+
+
+@pytest.fixture
+def shelf(weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A zoo with one weight, "small"."""
+    shelf = tmp_path / "weights"
+    shelf.mkdir()
+    weights.rename(shelf / "small.safetensors")
+    card = Card("small", "for tests", dim=16, network="L2Net", weights_hash=hash_file(shelf / "small.safetensors"))
+    card.save(shelf / "small.json")
+    monkeypatch.setattr(cards, "WEIGHTS", shelf)
+    return shelf
+
+
+@pytest.mark.parametrize("name", ["sift", "rootsift"])
+def test_sift_is_found_by_name(name: str) -> None:
+    assert find(name).name == name
+
+
+def test_every_known_name_is_found(shelf: Path) -> None:
+    assert [card.name for card in names()] == ["sift", "rootsift", "small"]
+    for card in names():
+        describer = find(card.name, device="cpu")
+        assert (describer.name, describer.dim) == (card.name, card.dim)
+
+
+def test_what_is_really_shipped_can_be_described_with() -> None:
+    for card in names():
+        assert find(card.name, device="cpu").describe(PATCHES).shape == (3, card.dim)
+
+
+def test_a_weight_file_is_found_by_its_path(weights: Path) -> None:
+    for name in (weights, str(weights)):
+        describer = find(name, device="cpu")
+        assert (describer.name, describer.dim) == ("small", 16)
+    assert isinstance(describer, HasWeights)
+    assert len(describer.weights_hash) == 64
+
+
+def test_a_zoo_name_comes_before_a_file_of_the_same_name(
+    shelf: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "small").mkdir()
+    assert find("small", device="cpu").dim == 16
+    with pytest.raises(DataError, match="not a training run"):
+        find("./small")
+
+
+def test_a_damaged_shipped_weight_is_noticed(shelf: Path) -> None:
+    with (shelf / "small.safetensors").open("ab") as file:
+        file.write(b"x")
+    with pytest.raises(DataError, match="not the file its card describes"):
+        find("small")
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("rootsfit", 'no descriptor, run folder or weight file "rootsfit". Did you mean "rootsift"[?]'),
+        ("qqqq", 'weight file "qqqq". Descriptors known by name: sift, rootsift'),
+        ("runs/none", 'weight file "runs/none"'),
+    ],
+)
+def test_an_unknown_name_lists_the_known_ones(name: str, words: str) -> None:
+    with pytest.raises(KeypatchError, match=words):
+        find(name)
+
+
+def test_files_of_another_kind_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="not a training run"):
+        find(tmp_path)
+    (tmp_path / "cut.safetensors").write_bytes(b"\x10\0\0\0\0\0\0\0{")
+    with pytest.raises(DataError, match="not a readable safetensors file"):
+        find(tmp_path / "cut.safetensors")
+    (tmp_path / "notes.pth").write_text("no weights")
+    with pytest.raises(DataError, match=r"notes\.pth"):
+        find(tmp_path / "notes.pth")
