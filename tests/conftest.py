@@ -4,10 +4,15 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 from PIL import Image
 
 os.environ.setdefault("OMP_NUM_THREADS", "2")  # before the first import of torch or numpy
 os.environ.setdefault("KEYPATCH_SHARED", str(Path(__file__).parents[2] / "shared"))
+
+# the same examples in every run, and no time limit: the machine may be busy
+settings.register_profile("keypatch", deadline=None, derandomize=True)
+settings.load_profile("keypatch")
 
 
 @pytest.fixture(scope="session", autouse=True)

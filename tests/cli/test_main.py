@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from inspect import signature
 from pathlib import Path
 
 import pytest
@@ -122,3 +123,34 @@ def test_main_exits_with_the_code_of_the_run(monkeypatch: pytest.MonkeyPatch) ->
     with pytest.raises(SystemExit) as end:
         main.main()
     assert end.value.code == 2
+
+
+@pytest.mark.parametrize(
+    ("command", "function", "renamed", "only_in_python"),
+    [
+        (train.train, "train", {}, {"reporter", "checkpoint_seconds"}),
+        (evaluate.evaluate, "evaluate", {"sequence": "sequences"}, set()),
+        (inspect.inspect, "inspect", {}, set()),
+        (quickstart.quickstart, "quickstart", {}, {"reporter"}),
+        (list_.list_command, "list_names", {}, set()),
+    ],
+)
+def test_a_command_takes_the_arguments_of_its_function(
+    command: Callable, function: str, renamed: dict[str, str], only_in_python: set[str]
+) -> None:
+    import keypatch
+
+    options = {renamed.get(name, name) for name in signature(command).parameters}
+    assert options == set(signature(getattr(keypatch, function)).parameters) - only_in_python
+
+
+def test_options_that_messages_name_exist(keypatch: Callable) -> None:
+    source = Path(main.__file__).parent.parent
+    named = {
+        option
+        for path in source.rglob("*.py")
+        if path.parent.name != "cli"
+        for option in re.findall(r"(?<![\w-])--[a-z][a-z-]+", path.read_text(encoding="utf-8"))
+    }
+    offered = " ".join(keypatch(command, "--help").out for command in COMMANDS)
+    assert sorted(option for option in named - {"--force-reinstall"} if f"{option} " not in offered) == []

@@ -46,7 +46,7 @@ def test_patch_is_turned_by_the_angle(angle):
 
 
 def test_shape_shears_after_the_turn():
-    """A shape that doubles y: what lies 20 pixels below the point lies half as far down in the patch as to the right."""
+    """A frame twice as long in y: as many pixels are half as many patch pixels down as to the right."""
     shape = np.diag([2**-0.5, 2**0.5])[None]
     keypoint = Keypoints([160], [120], [4], [0], shape=shape)
     right = centre_and_spread(cut_patches(blob(180, 120, 3), keypoint)[0])[0] - 31.5
@@ -73,7 +73,7 @@ def test_agrees_with_kornia_where_nothing_is_reduced():
 
 
 def test_agrees_with_patches_cut_by_others(shared, castle):
-    """Patches of castle-test were cut by other code from its photographs; wrong signs or half pixels cost 3 to 20 levels."""
+    """castle-test was cut by other code; half a pixel would cost 3 grey levels, a wrong sign of the angle 20."""
     rows = np.loadtxt(castle / "interest.txt")
     chosen = np.flatnonzero(rows[:256, 0] == 9)
     sheet = cv2.imread(str(castle / "patches0000.bmp"), cv2.IMREAD_GRAYSCALE)
@@ -132,6 +132,11 @@ def test_no_keypoints_and_keypoints_outside():
 def test_only_grey_images_are_cut(image):
     with pytest.raises(KeypatchError, match="grey image"):
         cut_patches(image, Keypoints([1], [1], [1], [0]))
+
+
+def test_an_image_with_holes_is_refused():
+    with pytest.raises(KeypatchError, match="not finite"):
+        cut_patches(np.full((9, 9), np.nan, np.float32), Keypoints([1], [1], [1], [0]))
 
 
 @pytest.mark.parametrize(("patch_sigmas", "side"), [(0, 64), (float("nan"), 64), (24, 0)])

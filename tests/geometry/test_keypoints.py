@@ -83,6 +83,7 @@ def test_opencv_size_is_a_diameter_and_its_angle_in_degrees():
     assert keypoints.angle.tolist() == pytest.approx([np.pi / 2, 0])  # OpenCV's -1 means unset
     negative = Keypoints([0], [0], [1], [-np.pi / 2]).to_cv2()[0]
     assert negative.angle == pytest.approx(270, abs=1e-4)
+    assert Keypoints([0], [0], [1], [-1e-9]).to_cv2()[0].angle == 0
 
 
 @given(st.lists(st.tuples(places, places, sigmas, degrees, st.floats(0, 1, width=32)), max_size=5))

@@ -70,8 +70,8 @@ def test_average_precision_and_area_give_the_figures_of_others(
         assert roc_auc(distances, is_match) == pytest.approx(values["auc_trapezoid_stable"], abs=1e-12)
 
 
-def test_fpr95_gives_the_figures_beside_the_losses(shared: Path) -> None:
-    with np.load(shared / "reference" / "triplets.npz") as file:
+def test_fpr95_gives_the_figures_beside_the_losses(reference: Path) -> None:
+    with np.load(reference / "triplets.npz") as file:
         labels = file["fpr95/labels"]
         ties, distinct = file["fpr95/dist"], file["fpr95/dist_noties"]
         assert fpr95(ties, labels) == pytest.approx(float(file["fpr95/exact_ties"]), abs=1e-12)

@@ -97,8 +97,8 @@ def test_half_of_the_hard_negatives_look_alike(test_set):
         return np.sum(rows[pairs.first] * rows[pairs.second], axis=1)[~pairs.is_match]
 
     hard, easy = (likeness(pairs) for pairs in find_pairs(test_set.folder, len(test_set)))
-    assert np.quantile(hard, 0.75) > 0.7  # the median of the near half
-    assert np.quantile(easy, 0.75) < 0.3
+    assert np.quantile(hard, 0.75) > np.quantile(easy, 0.75) + 0.2  # the near half
+    assert abs(np.quantile(hard, 0.1) - np.quantile(easy, 0.1)) < 0.1  # the random half
 
 
 def test_two_points_are_never_the_same_place():
@@ -191,4 +191,4 @@ def test_a_failed_making_leaves_no_set(small, monkeypatch):
     monkeypatch.setattr(embedded, "write_phototour", fail)
     with pytest.raises(KeypatchError, match="no space left on device"):
         embedded_folder("test")
-    monkeypatch.undo()
+    assert [path.suffix for path in embedded.cache_folder().iterdir()] == [".lock"]

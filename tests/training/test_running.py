@@ -223,3 +223,15 @@ def test_validation_scores_come_ten_times_and_do_not_change_the_run(
     scores = [record["validation"] for record in records if record["validation"] is not None]
     assert len(scores) == 10 and all(0 <= score <= 100 for score in scores)
     assert_identical(scored, plain)
+
+
+def test_tensorboard_gets_the_same_figures(hardnet: Recipe, small_set: PatchSet, tmp_path: Path) -> None:
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    conditions = replace(EXACT, tensorboard=True)
+    out = run(hardnet, small_set, tmp_path / "run", Silent(), conditions=conditions)
+    events = EventAccumulator(str(out / "tensorboard"))
+    events.Reload()
+    logged = [json.loads(line) for line in (out / "log.jsonl").read_text().splitlines()]
+    drawn = {event.step: event.value for event in events.Scalars("loss/total")}
+    assert drawn == pytest.approx({record["pairs"]: record["loss"] for record in logged}, rel=1e-6)

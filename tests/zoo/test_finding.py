@@ -1,7 +1,9 @@
 """From names, run folders and files to describers."""
 
+from dataclasses import replace
 from pathlib import Path
 
+import kornia
 import numpy as np
 import pytest
 import torch
@@ -11,6 +13,9 @@ from keypatch.errors import DataError, KeypatchError
 from keypatch.files import hash_file
 from keypatch.networks import L2Net
 from keypatch.networks.weights import save_weights
+from keypatch.recipes import HARDNET
+from keypatch.training.checkpoints import Checkpoint, checkpoint_path, save_checkpoint
+from keypatch.training.recipe_files import write_recipe
 from keypatch.zoo import Card, cards, find, names
 
 SPEC = L2Net(dim=16, width=8)
@@ -58,8 +63,42 @@ def test_a_weight_file_is_found_by_its_path(weights: Path) -> None:
     for name in (weights, str(weights)):
         describer = find(name, device="cpu")
         assert (describer.name, describer.dim) == ("small", 16)
-    assert isinstance(describer, HasWeights)
-    assert len(describer.weights_hash) == 64
+
+
+def test_a_found_network_names_its_weights_by_their_hash(weights: Path, tmp_path: Path) -> None:
+    copy, other = tmp_path / "copy.safetensors", tmp_path / "other.safetensors"
+    copy.write_bytes(weights.read_bytes())
+    save_weights(other, SPEC.build(), SPEC, {})
+    hashes = []
+    for path in (weights, copy, other):
+        describer = find(path, device="cpu")
+        assert isinstance(describer, HasWeights)
+        hashes.append(describer.weights_hash)
+    assert len(hashes[0]) == 64
+    assert hashes[0] == hashes[1] != hashes[2]
+
+
+def test_a_run_folder_and_a_checkpoint_are_found(tmp_path: Path) -> None:
+    run = tmp_path / "night-0.1"
+    network = SPEC.build()
+    recipe = replace(HARDNET, network=SPEC)
+    checkpoint = Checkpoint(
+        recipe, 7, 1.0, network.state_dict(), optimizer={}, average={}, loss_state={}, provenance={}
+    )
+    (run / "checkpoints").mkdir(parents=True)
+    write_recipe(run / "recipe.toml", recipe)
+    save_checkpoint(checkpoint_path(run, 7), checkpoint)
+    found = find(run, device="cpu")
+    assert (found.name, found.dim) == ("night-0.1", 16)
+    same = find(checkpoint_path(run, 7), device="cpu")
+    np.testing.assert_array_equal(same.describe(PATCHES), found.describe(PATCHES))
+
+
+def test_a_published_file_is_found(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    torch.save(kornia.feature.TFeat(pretrained=False).state_dict(), tmp_path / "tfeat.params")
+    found = find(tmp_path / "tfeat.params", device="cpu")
+    assert (found.name, found.dim, found.unit_length) == ("tfeat", 128, False)
 
 
 def test_a_zoo_name_comes_before_a_file_of_the_same_name(
@@ -68,8 +107,9 @@ def test_a_zoo_name_comes_before_a_file_of_the_same_name(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "small").mkdir()
     assert find("small", device="cpu").dim == 16
-    with pytest.raises(DataError, match="not a training run"):
-        find("./small")
+    for file in ("./small", Path("small")):
+        with pytest.raises(DataError, match="not a training run"):
+            find(file)
 
 
 def test_a_damaged_shipped_weight_is_noticed(shelf: Path) -> None:

@@ -9,6 +9,7 @@ from keypatch.benchmarks.ubc import evaluate_ubc
 from keypatch.describers.protocol import Describer
 from keypatch.errors import KeypatchError
 from keypatch.metrics import FPR_RULES, FprRule
+from keypatch.patches.opening import open_patches
 from keypatch.zoo import find
 
 BENCHMARKS = {
@@ -27,15 +28,20 @@ def evaluate(
     sequences: Sequence[str] | None = None,
     device: str = "auto",
     precision: str = "auto",
+    allow_partial: bool = False,
 ) -> Result:
     """Score a descriptor (a zoo name, run folder, weight file or any Describer) and write the result to `out`.
 
     on: "ubc" or "hpatches". data: a folder of that benchmark's patches; "embedded-test" for ubc.
     rule: whose definition of FPR95 (ubc). sequences: only these (hpatches).
+    allow_partial: accept a PhotoTour folder that was copied in part (ubc).
     """
     _check(on, out, rule, sequences)
     describer = find(descriptor, device, precision) if isinstance(descriptor, str | Path) else descriptor
-    result = evaluate_ubc(describer, data, rule) if on == "ubc" else evaluate_rank1(describer, data, sequences)
+    if on == "ubc":
+        result = evaluate_ubc(describer, open_patches(data, allow_partial=allow_partial), rule)
+    else:
+        result = evaluate_rank1(describer, data, sequences)
     if out is not None:
         result.save(out)
     return result

@@ -27,6 +27,7 @@ def evaluate(
         str, typer.Option(help="Definition of FPR95: rank, optimistic, hynet, discovery or interpolated.")
     ] = "rank",
     sequence: Annotated[list[str] | None, typer.Option(help="Only this sequence of hpatches; may be repeated.")] = None,
+    allow_partial: Annotated[bool, typer.Option("--allow-partial", help="Accept a set copied in part.")] = False,
     device: Device = "auto",
     precision: Precision = "auto",
 ) -> None:
@@ -34,7 +35,17 @@ def evaluate(
     from keypatch.benchmarks.evaluating import evaluate as score
 
     chosen = cast("FprRule", rule)  # the function checks it
-    result = score(descriptor, on, data, out, rule=chosen, sequences=sequence, device=device, precision=precision)
+    result = score(
+        descriptor,
+        on,
+        data,
+        out,
+        rule=chosen,
+        sequences=sequence,
+        device=device,
+        precision=precision,
+        allow_partial=allow_partial,
+    )
     console = open_console()
     console.print(f"{result.descriptor} on {result.benchmark}, {result.settings['data']}")
     print_result(console, result)

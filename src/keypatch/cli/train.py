@@ -28,6 +28,7 @@ def train(
     split: Annotated[str | None, typer.Option(help="The training part of an HPatches split: a, b or c.")] = None,
     seed: Annotated[int | None, typer.Option(help="Instead of the recipe's seed.")] = None,
     threads: Annotated[int | None, typer.Option(help="CPU threads; with 1, a repeated run is bit-identical.")] = None,
+    tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Write TensorBoard events too.")] = False,
     device: Device = "auto",
     precision: Precision = "auto",
     compile: Compile = "auto",
@@ -52,6 +53,7 @@ def train(
             precision=precision,
             compile=compile,
             threads=threads,
+            tensorboard=tensorboard,
             reporter=reporter_for(),
         )
     typer.echo(f"Written: {folder}\nScore it: keypatch evaluate {folder} --data embedded-test")

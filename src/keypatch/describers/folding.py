@@ -123,7 +123,7 @@ class FilterResponses:
         scale = self.weight * (pixels.square().mean(1, keepdim=True) + EPS).rsqrt()
         pixels = torch.addcmul(self.bias, pixels, scale, out=pixels)
         pixels = torch.maximum(pixels, self.tau, out=pixels)
-        return pixels.unflatten(1, x.shape[2:]).permute(0, 3, 1, 2).to(x.dtype)
+        return pixels.view(len(x), *x.shape[2:], x.shape[1]).permute(0, 3, 1, 2).to(x.dtype)
 
 
 def _folded(layer: nn.Conv2d | nn.Linear, norm: nn.Module | None) -> tuple[Tensor, Tensor]:
@@ -144,7 +144,7 @@ def pack(stage: Convolution, side: int) -> Stage | None:
 
     None where torch does not have these operators (their names are private) or the device is not the CPU.
     """
-    if stage.weight.device.type != "cpu" or not torch.backends.mkldnn.is_available():
+    if stage.weight.device.type != "cpu" or not torch.backends.mkldnn.is_available():  # type: ignore[no-untyped-call]
         return None
     try:
         reorder, convolve = torch.ops.mkldnn._reorder_convolution_weight, torch.ops.mkldnn._convolution_pointwise

@@ -45,9 +45,7 @@ def choose_plan(device: str = "auto", precision: str = "auto") -> Plan:
     if place.type == "cpu" and dtype == torch.float16:
         raise KeypatchError("float16 is for GPUs. Choose --precision float32, or bfloat16 if the processor has it.")
     if place.type == "cpu" and dtype == torch.bfloat16 and not has_fast_bfloat16(place):
-        raise KeypatchError(
-            "This processor computes bfloat16 far more slowly than float32. Choose --precision float32."
-        )
+        raise KeypatchError("bfloat16 is far slower than float32 on this processor. Choose --precision float32.")
     return Plan(place, dtype, _CHUNK_PIXELS if place.type == "cpu" else _BATCH_PIXELS)
 
 

@@ -59,7 +59,7 @@ def _half_octaves(steps: NDArray[np.float64], image_side: int) -> NDArray[np.int
 def _pyramid(image: Image, half_octaves: NDArray[np.int64]) -> Iterator[tuple[int, Image]]:
     """The needed images: octave k halved k times, and half octaves in between, the same pixels softened."""
     needed = set(half_octaves.tolist())
-    level: Any = image
+    level: Any = np.ascontiguousarray(image)  # else OpenCV copies it for every patch
     for octave in range(max(needed, default=-1) // 2 + 1):
         if octave:
             level = cv2.pyrDown(level, borderType=cv2.BORDER_REPLICATE)
@@ -74,5 +74,7 @@ def _check_arguments(image: Image, patch_sigmas: float, side: int) -> None:
         raise KeypatchError(
             f"Patches are cut from a grey image (h, w) of uint8 or float32, not {image.dtype} of shape {image.shape}."
         )
+    if not np.isfinite(image).all():
+        raise KeypatchError("Patches cannot be cut from an image with values that are not finite.")
     if not (patch_sigmas > 0 and math.isfinite(patch_sigmas) and side >= 1):
         raise KeypatchError(f"patch_sigmas {patch_sigmas} and side {side} must be above 0.")

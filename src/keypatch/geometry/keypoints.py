@@ -86,7 +86,8 @@ class Keypoints:
 
     def to_cv2(self) -> list[cv2.KeyPoint]:
         """To OpenCV: size = 2 sigma, angle in degrees in [0, 360). OpenCV has no shapes: they are left out."""
-        degrees = np.degrees(self.angle.astype(np.float64)) % 360
+        degrees = np.degrees(self.angle) % 360
+        degrees[degrees >= 360] = 0  # a tiny negative angle rounds up to 360
         response = np.zeros(len(self)) if self.response is None else self.response
         rows = zip(self.x, self.y, 2 * self.sigma, degrees, response, strict=True)
         return [cv2.KeyPoint(*(float(v) for v in row)) for row in rows]

@@ -65,7 +65,7 @@ def _read_tensors(path: Path) -> dict[str, Tensor]:
         ) from None
     except _UNREADABLE as error:
         raise DataError(
-            f"{path} is no readable checkpoint of torch ({type(error).__name__}): it is cut off or a file of another kind."
+            f"{path} is no readable checkpoint of torch ({type(error).__name__}): it is cut off or something else."
         ) from None
     return _tensors_in(content, path)
 

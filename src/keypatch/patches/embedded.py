@@ -65,7 +65,7 @@ def embedded_folder(split: Literal["train", "test"], seed: int = 0) -> Path:
                 _make(folder, SPLITS[split], seed)
     except OSError as error:
         raise KeypatchError(
-            f"The embedded data cannot be written to {folder}: {reason(error)}. Free some space there (200 MB), "
+            f"The embedded data cannot be written to {folder}: {reason(error)}. Free some space there (300 MB), "
             "or set KEYPATCH_CACHE to another folder."
         ) from error
     return folder
@@ -90,12 +90,15 @@ def write_embedded(folder: Path, split: Split, seed: int) -> None:
 def _make(folder: Path, split: Split, seed: int) -> None:
     """Writes the set beside its place and moves it there whole; whatever damaged set lies there is removed."""
     unfinished = folder.with_name(f"{folder.name}.unfinished")
-    shutil.rmtree(unfinished, ignore_errors=True)
-    write_embedded(unfinished, split, seed)
-    write_json(unfinished / FILE_SIZES, {path.name: path.stat().st_size for path in sorted(unfinished.iterdir())})
-    if folder.exists():
-        shutil.rmtree(folder)
-    unfinished.rename(folder)
+    shutil.rmtree(unfinished, ignore_errors=True)  # what a killed process left
+    try:
+        write_embedded(unfinished, split, seed)
+        write_json(unfinished / FILE_SIZES, {path.name: path.stat().st_size for path in sorted(unfinished.iterdir())})
+        if folder.exists():
+            shutil.rmtree(folder)
+        unfinished.rename(folder)
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
 
 
 def _is_whole(folder: Path) -> bool:

@@ -53,10 +53,10 @@ class MadeClasses:
 def make_classes(photos: Sequence[NDArray[np.uint8]], making: Making, seed: Sequence[int]) -> MadeClasses:
     """The classes of all photographs; a photograph's random numbers depend on the seed and its position alone."""
     made = [_classes_of_photo(photo, making, [*seed, number]) for number, photo in enumerate(photos)]
-    points = sum(len(of_photo.patches) // making.views for of_photo in made)
+    first_point = np.cumsum([0, *(int(m.is_reference.sum()) for m in made[:-1])])
     return MadeClasses(
         patches=np.concatenate([m.patches for m in made]),
-        point_id=np.repeat(np.arange(points), making.views),
+        point_id=np.concatenate([m.point_id + first for m, first in zip(made, first_point, strict=True)]),
         image_id=np.concatenate([m.image_id + number * making.views for number, m in enumerate(made)]),
         keypoints=_joined([m.keypoints for m in made]),
         overlap=np.concatenate([m.overlap for m in made]),

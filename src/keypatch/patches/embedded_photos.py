@@ -24,7 +24,7 @@ class Photo:
 TRAIN_PHOTOS = (
     Photo("astronaut.png", "NASA", "public domain"),
     Photo("brick.png", "CC0Textures (Bricks25)", "CC0"),
-    Photo("chelsea.png", "Stefan van der Walt", "CC0"),
+    Photo("coins.png", "Brooklyn Museum", "no known copyright restrictions"),
     Photo("grass.png", "linolafett, DeviantArt", "CC0"),
     Photo("hubble_deep_field.jpg", "NASA, HubbleSite", "public domain"),
     Photo("ihc.png", "Center for Microscopy And Molecular Imaging", "no known copyright restrictions"),
@@ -32,14 +32,14 @@ TRAIN_PHOTOS = (
     # The right half of the stereo pair shows the same places: as other classes they would contradict these.
     Photo("motorcycle_left.png", "D. Scharstein et al., Middlebury stereo benchmark 2014", "not stated"),
     Photo("page.png", "not stated", "not stated"),
-    Photo("retina.jpg", "Mikael Haggstrom", "CC0"),
+    Photo("retina.jpg", "Mikael Häggström", "CC0"),
     Photo("text.png", "Wikipedia, File:Corner.png", "public domain"),
 )
 
 TEST_PHOTOS = (
     Photo("camera.png", "Lav Varshney", "CC0"),
+    Photo("chelsea.png", "Stefan van der Walt", "CC0"),
     Photo("coffee.png", "Rachel Michetti, courtesy of Pikolo Espresso Bar", "CC0"),
-    Photo("coins.png", "Brooklyn Museum", "no known copyright restrictions"),
     Photo("gravel.png", "CC0Textures (Gravel04)", "CC0"),
     Photo("rocket.jpg", "SpaceX", "public domain"),
 )

@@ -26,9 +26,7 @@ def render_view(photo: NDArray[np.uint8], view: View) -> NDArray[np.uint8]:
     """The photograph as this view shows it; what lies beyond its edges is its mirror image."""
     height, width = photo.shape
     depth = view.homography[2] @ ((width - 1) / 2, (height - 1) / 2, 1)
-    shrink = math.sqrt(
-        depth**3 / np.linalg.det(view.homography)
-    )  # at the centre; the derivative's det is det / depth^3
+    shrink = math.sqrt(depth**3 / np.linalg.det(view.homography))  # of lengths at the centre
     if shrink > 1.01:  # against aliasing: half a pixel of blur in the view, as it has in the photograph
         photo = _grey(cv2.GaussianBlur(photo, (0, 0), 0.5 * math.sqrt(shrink**2 - 1)))
     return _grey(

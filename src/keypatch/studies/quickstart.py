@@ -62,4 +62,3 @@ def _untrained(recipe: Recipe) -> Describer:
     with torch.random.fork_rng(devices=()):
         torch.manual_seed(recipe.seed)
         return NetworkDescriber(recipe.network.build().eval(), "untrained")
-

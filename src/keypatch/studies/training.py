@@ -35,6 +35,7 @@ def train(
     compile: str = "auto",
     threads: int | None = None,
     checkpoint_seconds: float = 60.0,
+    tensorboard: bool = False,
     reporter: Reporter | None = None,
 ) -> Path:
     """Train a descriptor and return its run folder.
@@ -60,7 +61,7 @@ def train(
         source,
         Path(out) if out is not None else Path("runs") / value.name,
         reporter,
-        conditions=Conditions(device, precision, compile, threads, checkpoint_seconds),
+        conditions=Conditions(device, precision, compile, threads, checkpoint_seconds, tensorboard),
         resume=resume,
         weights=weights,
         validate=_validation(validation) if validation is not None else None,

@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
@@ -26,6 +26,7 @@ from keypatch.training.progress import Record, Reporter
 from keypatch.training.recipe import Recipe
 from keypatch.training.run_folder import RunFolder
 from keypatch.training.stepping import CHUNK, Outcome, Step
+from keypatch.training.tensorboard import tensorboard_log
 
 _LOG_SECONDS = 2.0
 _VALIDATIONS = 10  # over a run, the last at its end
@@ -40,6 +41,7 @@ class Conditions:
     compile: str = "auto"
     threads: int | None = None
     checkpoint_seconds: float = 60.0
+    tensorboard: bool = False
 
 
 class Interrupted(KeypatchError):
@@ -71,8 +73,13 @@ def run(
         else:
             folder.start(recipe)
         trainer = _Trainer(recipe, source, folder, reporter, conditions, validate, checkpoint, weights)
-        trainer.train()
+        with tensorboard_log(out / "tensorboard") if conditions.tensorboard else nullcontext(_nothing) as trainer.draw:
+            trainer.train()
     return out
+
+
+def _nothing(record: Record) -> None:
+    return None
 
 
 @contextmanager
@@ -119,6 +126,7 @@ class _Trainer:
     ) -> None:
         self.recipe, self.folder, self.reporter, self.validate = recipe, folder, reporter, validate
         self.conditions = conditions
+        self.draw: Callable[[Record], None] = _nothing
         self.device = choose_device(conditions.device)
         if self.device.type == "cpu":
             keep_heap()
@@ -218,6 +226,7 @@ class _Trainer:
         )
         self.folder.log(record)
         self.reporter.record(record, self.recipe.steps * pairs)
+        self.draw(record)
 
     def _seconds(self) -> float:
         return self.seconds_before + time.perf_counter() - self.began

@@ -23,18 +23,19 @@ def names() -> list[Card]:
 def find(name: str | Path, device: str = "auto", precision: str = "auto") -> Describer:
     """The describer of a zoo name, a run folder, a checkpoint, a weight file of ours or a published one.
 
-    A zoo name comes before a file of the same name; write ./name for the file. Device and precision are the network's
-    and mean nothing to SIFT.
+    A zoo name comes before a file of the same name; write ./name, or give a Path, for the file. Device and precision
+    are the network's and mean nothing to SIFT.
 
     Raises:
         KeypatchError: there is neither such a name nor such a file, or the file is of another kind.
     """
-    card = next((card for card in names() if card.name == str(name)), None)
+    card = next((card for card in names() if card.name == name), None)
     if card is None:
         path = Path(name).expanduser()
         if not path.exists():
             raise KeypatchError(_unknown(str(name)))
-        return _network_describer(_load(path), path.resolve().stem, device, precision)
+        title = path.resolve().name if path.is_dir() else path.stem
+        return _network_describer(_load(path), title, device, precision)
     if not card.network:
         return SiftDescriber(root=card.name == "rootsift")
     return _network_describer(_load(shipped_file(card)), card.name, device, precision)

@@ -1,0 +1,166 @@
+"""How fast patches are described, as ratios against kornia in one run: `python bench/describing.py [--out FILE.json]`.
+
+Kornia gets all patches in one call, once in a process as it comes and once in one whose allocator keeps the heap, beside
+ours under the same settings. With `--weights FILE --data FOLDER` it adds what bfloat16 does to the FPR95 of a trained
+network on the pair lists of a PhotoTour folder.
+"""
+
+import argparse
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from racing import gemm, gemm_flops, race, take_turns
+
+from keypatch.benchmarks.ubc import evaluate_ubc
+from keypatch.describers.network import NetworkDescriber
+from keypatch.files import write_json
+from keypatch.networks import HyNet, L2Net, NetworkSpec, PatchNetwork, has_fast_bfloat16, load_weights, prepare
+from keypatch.provenance import provenance
+from keypatch.training.machine import keep_heap
+
+FLOPS_PER_PATCH = 78.18e6  # the trunk: 39.09 million multiply-adds
+SPECS: dict[str, NetworkSpec] = {"hardnet": L2Net(), "hynet": HyNet()}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--patches", type=int, default=4096)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--weights", type=Path)
+    parser.add_argument("--data", type=Path)
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--contestant", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
+    if arguments.contestant:
+        compete(json.loads(arguments.contestant), arguments.patches)
+        return
+    rows = []
+    for network in SPECS:  # one network after the other: all processes at once would hold much memory
+        field = contestants(network)
+        options = ["--patches", str(arguments.patches), "--threads", str(arguments.threads)]
+        rows += rows_of(field, race(__file__, field, options, arguments.rounds), arguments.patches)
+    print_table(rows)
+    changes = bfloat16_changes(arguments.weights, arguments.data)
+    for change in changes:
+        print(", ".join(f"{name} {value}" for name, value in change.items()))
+    if arguments.out:
+        settings = {"patches": arguments.patches, "threads": arguments.threads, "rounds": arguments.rounds}
+        result = {"bench": "describing", "settings": settings, "rows": rows, "bfloat16": changes}
+        write_json(arguments.out, result | {"provenance": provenance().to_json()})
+        print(f"written to {arguments.out}")
+
+
+def precisions() -> tuple[str, ...]:
+    return ("float32", "bfloat16") if has_fast_bfloat16(torch.device("cpu")) else ("float32",)
+
+
+def contestants(network: str) -> list[dict[str, Any]]:
+    """The matrix product, then kornia and ours, each with either heap."""
+    field: list[dict[str, Any]] = [{"who": "gemm", "network": network, "heap": "default", "precision": "float32"}]
+    for heap in ("default", "kept"):
+        field.append({"who": "kornia", "network": network, "heap": heap, "precision": "float32"})
+        field += [{"who": "keypatch", "network": network, "heap": heap, "precision": kind} for kind in precisions()]
+    return field
+
+
+def compete(contestant: dict[str, Any], patches: int) -> None:
+    if contestant["heap"] == "kept":
+        keep_heap()
+    if contestant["who"] == "gemm":
+        take_turns(gemm())
+    elif contestant["who"] == "kornia":
+        take_turns(kornia_work(contestant["network"], random_patches(patches)))
+    else:
+        network = network_in_use(SPECS[contestant["network"]])
+        describer = NetworkDescriber(network, "keypatch", "cpu", contestant["precision"])
+        described = random_patches(patches)
+        take_turns(lambda: describer.describe(described))
+
+
+def kornia_work(name: str, patches: NDArray[np.uint8]) -> Callable[[], object]:
+    import kornia
+
+    network = {"hardnet": kornia.feature.HardNet, "hynet": kornia.feature.HyNet}[name](pretrained=False).eval()
+
+    @torch.inference_mode()
+    def describe() -> object:
+        return network(torch.from_numpy(patches).unsqueeze(1) / 255.0).numpy()
+
+    return describe
+
+
+def network_in_use(spec: NetworkSpec) -> PatchNetwork:
+    """An untrained network whose batch statistics are those of its patches, so that its numbers have their usual size."""
+    torch.manual_seed(0)
+    network = spec.build()
+    for _ in range(20):
+        network(prepare(torch.from_numpy(random_patches(64)), spec.preprocessing))
+    return network.eval()
+
+
+def random_patches(count: int) -> NDArray[np.uint8]:
+    """Smooth random patches (count, 32, 32)."""
+    coarse = torch.rand(count, 1, 8, 8, generator=torch.Generator().manual_seed(1))
+    fine = torch.nn.functional.interpolate(coarse, (32, 32), mode="bicubic").clamp(0, 1)
+    patches: NDArray[np.uint8] = (255 * fine[:, 0]).to(torch.uint8).numpy()
+    return patches
+
+
+def rows_of(field: list[dict[str, Any]], best: list[dict[str, float]], patches: int) -> list[dict[str, Any]]:
+    rate = gemm_flops(best[0]["seconds"])
+    kornia = {who["heap"]: run["seconds"] for who, run in zip(field, best, strict=True) if who["who"] == "kornia"}
+    rows = []
+    for who, run in zip(field[1:], best[1:], strict=True):
+        figures = {
+            "patches_per_second": patches / run["seconds"],
+            "share_of_gemm": FLOPS_PER_PATCH * patches / run["seconds"] / rate,
+            "times_kornia": kornia["default"] / run["seconds"],
+            "times_kornia_heap_kept": kornia["kept"] / run["seconds"],
+            "peak_mb": run["peak_mb"],
+        }
+        rows.append(who | figures | {"gemm_gflops": rate / 1e9})
+    return rows
+
+
+def bfloat16_changes(weights: Path | None, data: Path | None) -> list[dict[str, Any]]:
+    """How far bfloat16 moves the descriptors of random patches and the scores of given weights."""
+    if "bfloat16" not in precisions():
+        return []
+    changes: list[dict[str, Any]] = []
+    for name, spec in SPECS.items():
+        network, patches = network_in_use(spec), random_patches(512)
+        a, b = (NetworkDescriber(network, name, "cpu", kind).describe(patches) for kind in precisions())
+        largest, cosine = float(np.abs(a - b).max()), float((a * b).sum(1).min())
+        changes.append({"network": name, "bfloat16 moves an entry by at most": largest, "least cosine": cosine})
+    if weights and data:
+        network = load_weights(weights)[1]
+        for kind in precisions():
+            scores = evaluate_ubc(NetworkDescriber(network, weights.stem, "cpu", kind), data).scores
+            changes.append({"weights": weights.stem, "data": data.name, "precision": kind} | dict(scores))
+    return changes
+
+
+def print_table(rows: list[dict[str, Any]]) -> None:
+    print(f"float32 matrix product of this machine: {max(row['gemm_gflops'] for row in rows):.0f} GFLOP/s")
+    print(f"{'':50}{'share of':>10}{'times':>9}{'times kornia':>14}{'added':>8}")
+    print(
+        f"{'network':9}{'who':10}{'precision':11}{'heap':9}{'patches/s':>11}{'gemm':>10}{'kornia':>9}"
+        f"{'heap kept':>14}{'MB':>8}"
+    )
+    for row in rows:
+        print(
+            f"{row['network']:9}{row['who']:10}{row['precision']:11}{row['heap']:9}{row['patches_per_second']:11.0f}"
+            f"{row['share_of_gemm']:10.0%}{row['times_kornia']:9.2f}{row['times_kornia_heap_kept']:14.2f}"
+            f"{row['peak_mb']:8.0f}"
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,44 @@
+"""Every named recipe trains, stops and goes on, at its published width."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from keypatch.patches import PatchSet
+from keypatch.recipes import RECIPES
+from keypatch.sampling import RandomPairs
+from keypatch.training import Recipe
+from keypatch.training.checkpoints import find_checkpoints, load_checkpoint
+from keypatch.training.progress import Record, Silent
+from keypatch.training.running import Conditions, Interrupted, run
+
+EXACT = Conditions(device="cpu", precision="float32", compile="off", threads=1, checkpoint_seconds=0.0)
+
+
+class StopAfterTwo(Silent):
+    def record(self, record: Record, total_pairs: int) -> None:
+        import signal
+
+        if record.step == 2:
+            signal.raise_signal(signal.SIGTERM)
+
+
+@pytest.mark.parametrize("recipe", RECIPES.values(), ids=lambda recipe: recipe.name)
+def test_three_steps_and_a_resumed_run_are_bit_identical(
+    recipe: Recipe, small_set: PatchSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("keypatch.training.running._LOG_SECONDS", 0.0)
+    recipe = replace(recipe, sampler=RandomPairs(12), pairs=36)
+    whole = run(recipe, small_set, tmp_path / "whole", Silent(), conditions=EXACT)
+    with pytest.raises(Interrupted):
+        run(recipe, small_set, tmp_path / "cut", StopAfterTwo(), conditions=EXACT)
+    cut = run(recipe, small_set, tmp_path / "cut", Silent(), conditions=EXACT, resume=True)
+    first, second = (load_checkpoint(find_checkpoints(folder)[-1]) for folder in (whole, cut))
+    assert first.step == second.step == 3
+    assert all(torch.equal(first.network[name], second.network[name]) for name in first.network)
+    assert all(torch.equal(first.optimizer[name], second.optimizer[name]) for name in first.optimizer)
+    losses = [json.loads(line)["loss"] for line in (cut / "log.jsonl").read_text().splitlines()]
+    assert len(losses) == 3 and all(torch.isfinite(torch.tensor(losses)))
