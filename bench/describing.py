@@ -1,8 +1,8 @@
 """How fast patches are described, as ratios against kornia in one run: `python bench/describing.py [--out FILE.json]`.
 
-Kornia gets all patches in one call, once in a process as it comes and once in one whose allocator keeps the heap, beside
-ours under the same settings. With `--weights FILE --data FOLDER` it adds what bfloat16 does to the FPR95 of a trained
-network on the pair lists of a PhotoTour folder.
+Kornia gets all patches in one call, once in a process as it comes and once in one whose allocator keeps the heap,
+beside ours under the same settings. With `--weights FILE --data FOLDER` it adds what bfloat16 does to the FPR95 of a
+trained network on the pair lists of a PhotoTour folder.
 """
 
 import argparse
@@ -97,7 +97,7 @@ def kornia_work(name: str, patches: NDArray[np.uint8]) -> Callable[[], object]:
 
 
 def network_in_use(spec: NetworkSpec) -> PatchNetwork:
-    """An untrained network whose batch statistics are those of its patches, so that its numbers have their usual size."""
+    """An untrained network whose batch statistics are those of its patches: its numbers have their usual size."""
     torch.manual_seed(0)
     network = spec.build()
     for _ in range(20):

@@ -110,6 +110,16 @@ def test_a_fault_of_ours_exits_with_1_and_says_so(keypatch: Callable, monkeypatc
     assert "Traceback" not in shown.err
 
 
+def test_what_the_system_refuses_is_named_and_exits_with_2(keypatch: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: str) -> None:
+        raise PermissionError(13, "Permission denied", "liberty/info.txt")
+
+    monkeypatch.setattr("keypatch.studies.inspecting.inspect", refuse)
+    shown = keypatch("inspect", "embedded")
+    assert shown.code == 2
+    assert "liberty/info.txt: Permission denied" in shown.err
+
+
 def test_an_interrupt_exits_with_130(keypatch: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(path: str) -> None:
         raise KeyboardInterrupt

@@ -59,7 +59,7 @@ def test_a_second_run_into_the_same_folder_is_refused(keypatch: Callable, photot
 def test_a_wrong_argument_is_named_with_its_remedy(
     keypatch: Callable, phototour: Path, tmp_path: Path, recipe: str, words: list[str], parts: list[str]
 ) -> None:
-    shown = keypatch("train", recipe, "--data", phototour, "--out", tmp_path / "run", "--pairs", 2048, *words)
+    shown = keypatch("train", recipe, "--data", phototour, "--out", tmp_path / "run", "--pairs", 64, *THIN, *words)
     assert shown.code == 2
     assert all(part in shown.err for part in parts), shown.err
     assert "Traceback" not in shown.err

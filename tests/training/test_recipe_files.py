@@ -60,10 +60,11 @@ def test_a_missing_field_and_a_missing_file_are_sentences(tmp_path: Path) -> Non
         ("optimizer=AdamW", replace(HYNET, optimizer=AdamW())),
         ("schedule=Cosine", replace(HYNET, schedule=Cosine())),
         ("augment.detector_noise=0", replace(HYNET, augment=replace(HYNET.augment, detector_noise=0.0))),
-        ("mining.blocks=[\"rows\"]", replace(HYNET, mining=replace(HYNET.mining, blocks=("rows",)))),
-        ("network.preprocessing.size=64", replace(
-            HYNET, network=replace(HYNET.network, preprocessing=replace(HYNET.network.preprocessing, size=64))
-        )),
+        ('mining.blocks=["rows"]', replace(HYNET, mining=replace(HYNET.mining, blocks=("rows",)))),
+        (
+            "network.preprocessing.size=64",
+            replace(HYNET, network=replace(HYNET.network, preprocessing=replace(HYNET.network.preprocessing, size=64))),
+        ),
         ("name=other", replace(HYNET, name="other")),
     ],
 )

@@ -9,7 +9,7 @@ from keypatch.benchmarks.ubc import evaluate_ubc
 from keypatch.describers.protocol import Describer
 from keypatch.errors import KeypatchError
 from keypatch.metrics import FPR_RULES, FprRule
-from keypatch.patches.opening import open_patches
+from keypatch.patches.opening import EMBEDDED, open_patches
 from keypatch.zoo import find
 
 BENCHMARKS = {
@@ -36,7 +36,7 @@ def evaluate(
     rule: whose definition of FPR95 (ubc). sequences: only these (hpatches).
     allow_partial: accept a PhotoTour folder that was copied in part (ubc).
     """
-    _check(on, out, rule, sequences)
+    _check(on, data, out, rule, sequences)
     describer = find(descriptor, device, precision) if isinstance(descriptor, str | Path) else descriptor
     if on == "ubc":
         result = evaluate_ubc(describer, open_patches(data, allow_partial=allow_partial), rule)
@@ -47,7 +47,7 @@ def evaluate(
     return result
 
 
-def _check(on: str, out: str | Path | None, rule: str, sequences: Sequence[str] | None) -> None:
+def _check(on: str, data: str | Path, out: str | Path | None, rule: str, sequences: Sequence[str] | None) -> None:
     """Everything that can be known to be wrong before minutes of describing."""
     if on not in BENCHMARKS:
         raise KeypatchError(f'There is no benchmark "{on}". Choose one of {", ".join(BENCHMARKS)}.')
@@ -55,6 +55,8 @@ def _check(on: str, out: str | Path | None, rule: str, sequences: Sequence[str] 
         raise KeypatchError("The benchmark ubc has no sequences; --sequence belongs to --on hpatches.")
     if on == "hpatches" and rule != "rank":
         raise KeypatchError("The benchmark hpatches has no FPR95; --rule belongs to --on ubc.")
+    if on == "hpatches" and str(data) in EMBEDDED:
+        raise KeypatchError(f"{data} has pair lists and no strips of HPatches; score it with --on ubc.")
     if rule not in FPR_RULES:
         raise KeypatchError(f'There is no FPR95 rule "{rule}"; choose one of {", ".join(FPR_RULES)}.')
     if out is not None and not Path(out).absolute().parent.is_dir():

@@ -59,6 +59,10 @@ def run(words: Sequence[str]) -> int:
         return INTERRUPTED
     except KeypatchError as error:
         return _say(f"keypatch: {error}", USER_ERROR, debug)
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        sentence = f"keypatch: {where}{error.strerror or error}. Check that it is there and that you may use it."
+        return _say(sentence, USER_ERROR, debug)
     except Exception as error:
         fault = f"keypatch failed, and it is not your fault: {type(error).__name__}: {error}"
         return _say(f"{fault}\nThe same command with --debug shows where.", OUR_ERROR, debug)

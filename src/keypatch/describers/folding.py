@@ -1,6 +1,6 @@
 """A trained network as the fewest operations that give its descriptors: normalization folded into the convolutions."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from copy import deepcopy
 from dataclasses import dataclass
 
@@ -8,10 +8,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from keypatch.describers.convolution import Convolution, Stage
 from keypatch.networks.frn import EPS, FilterResponse
 from keypatch.networks.patch_network import PatchNetwork, unit_length
-
-Stage = Callable[[Tensor], Tensor]
 
 
 def fold(network: PatchNetwork, device: torch.device, dtype: torch.dtype = torch.float32) -> Stage:
@@ -47,9 +46,11 @@ def _stages(network: PatchNetwork, device: torch.device, dtype: torch.dtype) -> 
                 first = False
                 yield lambda x: x.to(dtype, memory_format=torch.channels_last)
             norm, relu = _take(nn.BatchNorm2d, layers), _take(nn.ReLU, layers)
-            stage = Convolution.of(layer, norm, relu is not None, device, dtype)
-            yield pack(stage, side) or stage
-            side = (side + 2 * stage.padding - stage.weight.shape[2]) // stage.stride + 1
+            weight, bias = _folded(layer, norm)
+            weight = weight.to(device, dtype, memory_format=torch.channels_last)
+            stride, padding = layer.stride[0], int(layer.padding[0])
+            yield Convolution(weight, bias.to(device, dtype), stride, padding, relu is not None).fastest(side)
+            side = (side + 2 * padding - weight.shape[2]) // stride + 1
         else:
             yield layer
             side = side // 2 if isinstance(layer, nn.MaxPool2d) else side
@@ -61,29 +62,6 @@ def _stages(network: PatchNetwork, device: torch.device, dtype: torch.dtype) -> 
 def _take(kind: type[nn.Module], layers: list[nn.Module]) -> nn.Module | None:
     """The next layer, taken off the list if it is of this kind."""
     return layers.pop(0) if layers and isinstance(layers[0], kind) else None
-
-
-@dataclass(frozen=True)
-class Convolution:
-    """A convolution on channels-last maps, with ReLU if `relu`."""
-
-    weight: Tensor
-    bias: Tensor
-    stride: int
-    padding: int
-    relu: bool
-
-    @classmethod
-    def of(
-        cls, layer: nn.Conv2d, norm: nn.Module | None, relu: bool, device: torch.device, dtype: torch.dtype
-    ) -> "Convolution":
-        weight, bias = _folded(layer, norm)
-        weight = weight.to(device, dtype, memory_format=torch.channels_last)
-        return cls(weight, bias.to(device, dtype), layer.stride[0], int(layer.padding[0]), relu)
-
-    def __call__(self, x: Tensor) -> Tensor:
-        y = F.conv2d(x, self.weight, self.bias, self.stride, self.padding)
-        return y.relu_() if self.relu else y
 
 
 @dataclass(frozen=True)
@@ -137,26 +115,3 @@ def _folded(layer: nn.Conv2d | nn.Linear, norm: nn.Module | None) -> tuple[Tenso
         bias = (bias - known["running_mean"]) * scale + known.get("bias", torch.tensor(0.0))
         weight = weight * scale.view(-1, *[1] * (weight.ndim - 1))
     return weight.float(), bias.float()
-
-
-def pack(stage: Convolution, side: int) -> Stage | None:
-    """The convolution with its weights laid out once for oneDNN and the ReLU inside: a tenth faster than `F.conv2d`.
-
-    None where torch does not have these operators (their names are private) or the device is not the CPU.
-    """
-    if stage.weight.device.type != "cpu" or not torch.backends.mkldnn.is_available():  # type: ignore[no-untyped-call]
-        return None
-    try:
-        reorder, convolve = torch.ops.mkldnn._reorder_convolution_weight, torch.ops.mkldnn._convolution_pointwise
-    except AttributeError:
-        return None
-    ones, strides, padding = [1, 1], [stage.stride] * 2, [stage.padding] * 2
-    input_shape = [32, stage.weight.shape[1], side, side]
-    weight = reorder(stage.weight, padding, strides, ones, 1, input_shape)
-    attribute = "relu" if stage.relu else "none"
-
-    def convolution(x: Tensor) -> Tensor:
-        y: Tensor = convolve(x, weight, stage.bias, padding, strides, ones, 1, attribute, [], "")
-        return y
-
-    return convolution

@@ -1,5 +1,6 @@
 """The one module every network is: layers up to the last convolution, then what needs the whole batch."""
 
+from contextlib import nullcontext
 from dataclasses import Field
 from typing import Any, ClassVar, Protocol
 
@@ -41,7 +42,9 @@ class PatchNetwork(nn.Module):
         return z.flatten(1)
 
     def head(self, z: Tensor) -> Tensor:
-        with torch.autocast(z.device.type, enabled=False):
+        kind = z.device.type
+        exact = torch.autocast(kind, enabled=False) if torch.amp.is_autocast_available(kind) else nullcontext()
+        with exact:
             raw: Tensor = self.last(z if z.dtype == torch.float64 else z.float())
         return raw
 

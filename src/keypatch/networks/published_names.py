@@ -8,7 +8,7 @@ from torch import Tensor
 
 from keypatch.networks.hardnet8 import HardNet8
 from keypatch.networks.hynet import SDGMNET_INPUT, HyNet
-from keypatch.networks.l2net import HARDNET_INPUT, SOSNET_INPUT, L2Net
+from keypatch.networks.l2net import SOSNET_INPUT, L2Net
 from keypatch.networks.patch_network import NetworkSpec
 from keypatch.networks.tfeat import TFeat
 
@@ -56,7 +56,7 @@ def families() -> tuple[Family, ...]:
 
 _SOSNET = L2Net(dropout=0.1, preprocessing=SOSNET_INPUT)
 _SDGMNET = HyNet(preprocessing=SDGMNET_INPUT)
-_HARDTFEAT = TFeat(unit_length=True, preprocessing=HARDNET_INPUT)
+_HARDTFEAT = TFeat(unit_length=True)
 
 
 def _batch_norm_family(title: str, network: Any, prefix: str, convolutions: Sequence[int]) -> Family:

@@ -72,17 +72,17 @@ def fill(
     with torch.device("meta"):  # no memory, no drawing of weights that are thrown away
         module = spec.build()
     own = module.state_dict()
-    named = dict(names or {})
+    named, title = dict(names or {}), f"{type(spec).__name__}(dim={spec.dim})"
     missing = [name for name in own if name not in tensors and not name.endswith("num_batches_tracked")]
     surplus = [name for name in tensors if name not in own]
     if missing or surplus:
         fault = "lacks the tensor" if missing else "has the unknown tensor"
         name = (missing or surplus)[0]
-        raise DataError(f"{path} {fault} {named.get(name, name)} for {spec}. It is damaged or of another network.")
+        raise DataError(f"{path} {fault} {named.get(name, name)} for {title}. It is damaged or of another network.")
     for name, tensor in tensors.items():
         if tensor.shape != own[name].shape:
             raise DataError(
-                f"{path}: tensor {named.get(name, name)} has the shape {tuple(tensor.shape)}, but {spec} needs "
+                f"{path}: tensor {named.get(name, name)} has the shape {tuple(tensor.shape)}, {title} needs "
                 f"{tuple(own[name].shape)}. The file is damaged or of another network."
             )
         if not torch.isfinite(tensor).all():

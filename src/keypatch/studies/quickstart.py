@@ -17,11 +17,12 @@ from keypatch.training.progress import Reporter, Silent
 
 TRAIN, TEST = "embedded", "embedded-test"
 
-# The paper's batch of 1024 and learning rate of 10 are for 50 million pairs; a few thousandths of that budget want
+# The paper's batch of 1024 and learning rate of 10 are for 50 million pairs; a thousandth of that budget wants
 # more and smaller steps.
 RECIPE = replace(
     HARDNET,
     name="quickstart",
+    network=replace(HARDNET.network, dropout=0.1),
     sampler=RandomPairs(pairs=256),
     optimizer=SGD(lr=1.0, momentum=0.9, dampening=0.0, weight_decay=1e-4),
     pairs=50_000,

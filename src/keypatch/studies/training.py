@@ -30,6 +30,7 @@ def train(
     validation: str | Path | None = None,
     start_from: str | Path | None = None,
     resume: bool = False,
+    allow_partial: bool = False,
     device: str = "auto",
     precision: str = "auto",
     compile: str = "auto",
@@ -45,17 +46,18 @@ def train(
     out: the run folder, runs/<recipe> unless given.
     data: one folder or several; "embedded" is the data inside the package. `split` chooses an HPatches split.
     validation: a folder with pair lists, scored ten times during the run and never used otherwise.
-    start_from: a run folder, checkpoint or weight file whose network is of the recipe's shape.
+    start_from: a zoo name, run folder, checkpoint or weight file whose network is of the recipe's shape.
+    allow_partial: accept a PhotoTour set copied in part.
     resume: go on with the run in `out`, to weights identical to those of an uninterrupted run.
     device, precision, compile, threads: how it is computed (`Conditions`).
     """
     reporter = reporter or Silent()
     value = _changed(find_recipe(recipe) if not isinstance(recipe, Recipe) else recipe, settings, pairs, seed)
-    source = open_source(data, split)
+    source = open_source(data, split, allow_partial)
     _say_skipped(source, reporter)
     weights = None
     if start_from is not None and not resume:
-        weights = _weights(Path(start_from), value)
+        weights = _weights(start_from, value)
     return run(
         value,
         source,
@@ -68,12 +70,14 @@ def train(
     )
 
 
-def open_source(data: str | Path | Sequence[str | Path], split: str | None = None) -> PatchSource:
+def open_source(
+    data: str | Path | Sequence[str | Path], split: str | None = None, allow_partial: bool = False
+) -> PatchSource:
     """One set, or several joined so that their classes stay apart."""
     folders = [data] if isinstance(data, str | Path) else list(data)
     if not folders:
         raise DataError("No training data given. Name a folder of patches with --data, or --data embedded.")
-    sets = [open_patches(folder, split) for folder in folders]
+    sets = [open_patches(folder, split, allow_partial) for folder in folders]
     return sets[0] if len(sets) == 1 else join_sets(sets)
 
 
@@ -90,12 +94,13 @@ def _say_skipped(source: PatchSource, reporter: Reporter) -> None:
         reporter.say(f"{source.name}: {classes.skipped:,} points have a single patch and are left out of the training.")
 
 
-def _weights(path: Path, recipe: Recipe) -> dict[str, Tensor]:
-    spec, network = load_network(path)
-    weights = network.state_dict()
+def _weights(start_from: str | Path, recipe: Recipe) -> dict[str, Tensor]:
+    spec, network = load_network(start_from)
+    weights: dict[str, Tensor] = network.state_dict()
     wanted = {name: tensor.shape for name, tensor in recipe.network.build().state_dict().items()}
-    if {name: tensor.shape for name, tensor in weights.items()} != wanted:
-        raise RecipeError(f"{path} holds another network ({spec}) than the recipe trains ({recipe.network}).")
+    same_input = spec.preprocessing == recipe.network.preprocessing
+    if not same_input or {name: tensor.shape for name, tensor in weights.items()} != wanted:
+        raise RecipeError(f"{start_from} holds another network ({spec}) than the recipe trains ({recipe.network}).")
     return weights
 
 

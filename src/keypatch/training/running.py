@@ -66,15 +66,24 @@ def run(
         KeypatchError: a non-finite loss, a full disk, a folder in use; the last good checkpoint stays.
     """
     recipe.sampler.check(source.classes())
-    with RunFolder.hold(out) as folder, reporter, torch.random.fork_rng(), _threads(conditions.threads):
+    device = choose_device(conditions.device)  # a wrong choice is told before anything is written
+    choose_precision(conditions.precision, device)
+    choose_compile(conditions.compile, device, per_patch=False)
+    gpus = range(torch.cuda.device_count())
+    drawing = tensorboard_log(out / "tensorboard") if conditions.tensorboard else nullcontext(_nothing)
+    with (
+        RunFolder.hold(out) as folder,
+        reporter,
+        torch.random.fork_rng(gpus),
+        _threads(conditions.threads),
+        drawing as draw,
+    ):
         checkpoint = None
         if resume:
             checkpoint = folder.resume(recipe)
         else:
             folder.start(recipe)
-        trainer = _Trainer(recipe, source, folder, reporter, conditions, validate, checkpoint, weights)
-        with tensorboard_log(out / "tensorboard") if conditions.tensorboard else nullcontext(_nothing) as trainer.draw:
-            trainer.train()
+        _Trainer(recipe, source, folder, reporter, conditions, validate, draw, checkpoint, weights).train()
     return out
 
 
@@ -121,12 +130,12 @@ class _Trainer:
         reporter: Reporter,
         conditions: Conditions,
         validate: Callable[[PatchNetwork], float] | None,
+        draw: Callable[[Record], None],
         checkpoint: Checkpoint | None,
         weights: Mapping[str, Tensor] | None,
     ) -> None:
         self.recipe, self.folder, self.reporter, self.validate = recipe, folder, reporter, validate
-        self.conditions = conditions
-        self.draw: Callable[[Record], None] = _nothing
+        self.conditions, self.draw = conditions, draw
         self.device = choose_device(conditions.device)
         if self.device.type == "cpu":
             keep_heap()

@@ -61,8 +61,9 @@ class Step:
         return outcome
 
     def _trunk(self, x: Tensor) -> Tensor:
-        half = self.precision == torch.bfloat16
-        with torch.autocast(x.device.type, self.precision if half else None, enabled=half):
+        if self.precision == torch.float32:
+            return self.trunk(x)
+        with torch.autocast(x.device.type, self.precision):
             return self.trunk(x)
 
 

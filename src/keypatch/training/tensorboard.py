@@ -14,9 +14,7 @@ def tensorboard_log(folder: Path) -> Iterator[Callable[[Record], None]]:
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError as error:
-        raise MissingExtra(
-            "TensorBoard is missing; pip install 'keypatch[tensorboard]' or leave it out."
-        ) from error
+        raise MissingExtra("TensorBoard is missing; pip install 'keypatch[tensorboard]' or leave it out.") from error
     writer = SummaryWriter(folder)
 
     def write(record: Record) -> None:

@@ -12,7 +12,7 @@ from keypatch.errors import DataError, KeypatchError
 from keypatch.zoo.cards import HANDMADE, Card, shipped_cards, shipped_file
 
 if TYPE_CHECKING:
-    from keypatch.networks import PatchNetwork
+    from keypatch.networks import NetworkSpec, PatchNetwork
 
 
 def names() -> list[Card]:
@@ -29,39 +29,42 @@ def find(name: str | Path, device: str = "auto", precision: str = "auto") -> Des
     Raises:
         KeypatchError: there is neither such a name nor such a file, or the file is of another kind.
     """
-    card = next((card for card in names() if card.name == name), None)
-    if card is None:
-        path = Path(name).expanduser()
-        if not path.exists():
-            raise KeypatchError(_unknown(str(name)))
-        title = path.resolve().name if path.is_dir() else path.stem
-        return _network_describer(_load(path), title, device, precision)
-    if not card.network:
+    card = _card(name)
+    if card is not None and not card.network:
         return SiftDescriber(root=card.name == "rootsift")
-    return _network_describer(_load(shipped_file(card)), card.name, device, precision)
-
-
-def _network_describer(module: "PatchNetwork", name: str, device: str, precision: str) -> Describer:
     from keypatch.describers.network import NetworkDescriber
 
-    return NetworkDescriber(module, name, device=device, precision=precision)
+    path = Path(name).expanduser()
+    title = card.name if card else path.resolve().name if path.is_dir() else path.stem
+    return NetworkDescriber(load_network(name)[1], title, device=device, precision=precision)
 
 
-def _load(path: Path) -> "PatchNetwork":
+def load_network(name: str | Path) -> "tuple[NetworkSpec, PatchNetwork]":
+    """The network behind anything `find` takes but SIFT, on the CPU and in evaluation mode."""
+    card = _card(name)
+    if card is not None and not card.network:
+        raise KeypatchError(f'"{name}" is made by hand and has no network.')
+    path = shipped_file(card) if card else Path(name).expanduser()
+    if not path.exists():
+        raise KeypatchError(_unknown(str(name)))
     if path.is_dir() and not (path / "recipe.toml").exists():
         raise DataError(f"{path} is a folder without recipe.toml, so not a training run. Give a run folder or a file.")
     kind = "run" if path.is_dir() else _format_of(path)
     if kind in ("run", "keypatch-checkpoint"):
         from keypatch.training.checkpoints import load_run_weights
 
-        return load_run_weights(path)[1]
+        return load_run_weights(path)
     if kind == "keypatch-weights":
         from keypatch.networks.weights import load_weights
 
-        return load_weights(path)[1]
+        return load_weights(path)
     from keypatch.networks.published import load_published
 
-    return load_published(path)[1]
+    return load_published(path)
+
+
+def _card(name: str | Path) -> Card | None:
+    return next((card for card in names() if card.name == name), None)
 
 
 def _format_of(path: Path) -> str:
