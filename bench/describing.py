@@ -1,8 +1,8 @@
 """How fast patches are described, as ratios against kornia in one run: `python bench/describing.py [--out FILE.json]`.
 
 Kornia gets all patches in one call, once in a process as it comes and once in one whose allocator keeps the heap,
-beside ours under the same settings. With `--weights FILE --data FOLDER` it adds what bfloat16 does to the FPR95 of a
-trained network on the pair lists of a PhotoTour folder.
+beside ours under the same settings. With `--descriptor NAME --data FOLDER` it adds what bfloat16 does to the FPR95 of
+a trained network on the pair lists of a PhotoTour folder.
 """
 
 import argparse
@@ -19,9 +19,10 @@ from racing import gemm, gemm_flops, race, take_turns
 from keypatch.benchmarks.ubc import evaluate_ubc
 from keypatch.describers.network import NetworkDescriber
 from keypatch.files import write_json
-from keypatch.networks import HyNet, L2Net, NetworkSpec, PatchNetwork, has_fast_bfloat16, load_weights, prepare
+from keypatch.networks import HyNet, L2Net, NetworkSpec, PatchNetwork, has_fast_bfloat16, prepare
 from keypatch.provenance import provenance
 from keypatch.training.machine import keep_heap
+from keypatch.zoo import find
 
 FLOPS_PER_PATCH = 78.18e6  # the trunk: 39.09 million multiply-adds
 SPECS: dict[str, NetworkSpec] = {"hardnet": L2Net(), "hynet": HyNet()}
@@ -32,7 +33,7 @@ def main() -> None:
     parser.add_argument("--patches", type=int, default=4096)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--weights", type=Path)
+    parser.add_argument("--descriptor")
     parser.add_argument("--data", type=Path)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--contestant", help=argparse.SUPPRESS)
@@ -47,7 +48,7 @@ def main() -> None:
         options = ["--patches", str(arguments.patches), "--threads", str(arguments.threads)]
         rows += rows_of(field, race(__file__, field, options, arguments.rounds), arguments.patches)
     print_table(rows)
-    changes = bfloat16_changes(arguments.weights, arguments.data)
+    changes = bfloat16_changes(arguments.descriptor, arguments.data)
     for change in changes:
         print(", ".join(f"{name} {value}" for name, value in change.items()))
     if arguments.out:
@@ -129,8 +130,8 @@ def rows_of(field: list[dict[str, Any]], best: list[dict[str, float]], patches: 
     return rows
 
 
-def bfloat16_changes(weights: Path | None, data: Path | None) -> list[dict[str, Any]]:
-    """How far bfloat16 moves the descriptors of random patches and the scores of given weights."""
+def bfloat16_changes(descriptor: str | None, data: Path | None) -> list[dict[str, Any]]:
+    """How far bfloat16 moves the descriptors of random patches and the scores of a trained network."""
     if "bfloat16" not in precisions():
         return []
     changes: list[dict[str, Any]] = []
@@ -139,11 +140,11 @@ def bfloat16_changes(weights: Path | None, data: Path | None) -> list[dict[str, 
         a, b = (NetworkDescriber(network, name, "cpu", kind).describe(patches) for kind in precisions())
         largest, cosine = float(np.abs(a - b).max()), float((a * b).sum(1).min())
         changes.append({"network": name, "bfloat16 moves an entry by at most": largest, "least cosine": cosine})
-    if weights and data:
-        network = load_weights(weights)[1]
+    if descriptor and data:
         for kind in precisions():
-            scores = evaluate_ubc(NetworkDescriber(network, weights.stem, "cpu", kind), data).scores
-            changes.append({"weights": weights.stem, "data": data.name, "precision": kind} | dict(scores))
+            scores = evaluate_ubc(find(descriptor, "cpu", kind), data).scores
+            rates = {name: score for name, score in scores.items() if name.startswith("fpr95")}
+            changes.append({"descriptor": descriptor, "data": data.name, "precision": kind} | rates)
     return changes
 
 

@@ -23,9 +23,14 @@ def main(run: Path, out: Path) -> None:
     bars.set(title="FPR95 on hard pairs (lower is better)", xlim=(0, 1.15 * max(values)), xlabel="%")
     for result in results:
         curve = result.curves[f"roc.{hard}"]
-        curves.plot(100 * curve.x, 100 * curve.y, color=COLOURS[result.descriptor], label=result.descriptor)
-    curves.set(title="ROC", xlabel="false positives, %", ylabel="true positives, %", xlim=(0, 30), ylim=(70, 100))
-    curves.legend(frameon=False, loc="lower right")
+        curves.plot(100 * curve.x, 100 * curve.y, color=COLOURS[result.descriptor])
+    curves.set(
+        title="ROC, in the same colours",
+        xlabel="false positives, %",
+        ylabel="true positives, %",
+        xlim=(0, 30),
+        ylim=(70, 100),
+    )
     for axes in (bars, curves):
         axes.spines[["top", "right"]].set_visible(False)
     figure.savefig(out, dpi=130)

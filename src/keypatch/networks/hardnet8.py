@@ -32,7 +32,7 @@ class HardNet8:
         for k, (inside, outside, stride) in enumerate(shape, start=1):
             layers[f"conv{k}"] = nn.Conv2d(inside, outside, 3, stride, padding=1, bias=False)
             layers[f"norm{k}"] = nn.BatchNorm2d(outside, affine=False)
-            layers[f"relu{k}"] = nn.ReLU()
+            layers[f"relu{k}"] = nn.ReLU(inplace=True)
         layers["dropout"] = nn.Dropout(self.dropout)
         layers["conv8"] = nn.Conv2d(8 * self.width, self.features, map_side(self.preprocessing), bias=False)
         last: OrderedDict[str, nn.Module] = OrderedDict(norm=nn.BatchNorm1d(self.features, affine=False))

@@ -13,6 +13,9 @@ from keypatch.networks.patch_network import NetworkSpec
 from keypatch.networks.tfeat import TFeat
 
 _STATISTICS = ("running_mean", "running_var", "num_batches_tracked")
+_SOSNET = L2Net(dropout=0.1, preprocessing=SOSNET_INPUT)
+_SDGMNET = HyNet(preprocessing=SDGMNET_INPUT)
+_HARDTFEAT = TFeat(unit_length=True)
 
 
 @dataclass(frozen=True)
@@ -52,11 +55,6 @@ def families() -> tuple[Family, ...]:
         _tfeat_family("TFeat", TFeat(), ("features.1", "features.4", "descr.0")),
         _tfeat_family("HardTFeat", _HARDTFEAT, ("features.0", "features.3", "classifier.1")),
     )
-
-
-_SOSNET = L2Net(dropout=0.1, preprocessing=SOSNET_INPUT)
-_SDGMNET = HyNet(preprocessing=SDGMNET_INPUT)
-_HARDTFEAT = TFeat(unit_length=True)
 
 
 def _batch_norm_family(title: str, network: Any, prefix: str, convolutions: Sequence[int]) -> Family:

@@ -31,7 +31,7 @@ class SpreadOutNet:
         for k, (kernel, outside) in enumerate(zip((7, 6, 5), (1, 2, 4), strict=True), start=1):
             layers[f"conv{k}"] = nn.Conv2d(inside, outside * self.width, kernel)
             layers[f"norm{k}"] = nn.BatchNorm2d(outside * self.width, eps=1e-3)
-            layers[f"relu{k}"] = nn.ReLU()
+            layers[f"relu{k}"] = nn.ReLU(inplace=True)
             layers[f"pool{k}"] = nn.MaxPool2d(2)
             side, inside = (side - kernel + 1) // 2, outside * self.width
         if side < 1:

@@ -1,7 +1,8 @@
 """Weight files: safetensors with the network's own description, preprocessing included, in the header."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -41,25 +42,18 @@ def load_weights(path: Path) -> tuple[NetworkSpec, PatchNetwork]:
     _check_format(path, header)
     try:
         spec = spec_from_dict(json.loads(header["network"]))
-    except (KeyError, ValueError, RecipeError) as error:
+    except (KeyError, TypeError, ValueError, RecipeError) as error:
         raise DataError(f"{path}: the header does not describe a network ({error}). Copy the file again.") from None
     return spec, fill(spec, tensors, path)
 
 
 def read_card(path: Path) -> dict[str, Any]:
     """What `save_weights` was told about the weights: data, scores, terms."""
-    header, _ = read_safetensors(path)
+    with _opened(path) as file:
+        header = file.metadata() or {}
     _check_format(path, header)
     card: dict[str, Any] = json.loads(header.get("card", "{}"))
     return card
-
-
-def is_weight_file(path: Path) -> bool:
-    """Whether this is a safetensors file in our own format, of whatever number."""
-    try:
-        return read_safetensors(path)[0].get("format") == FORMAT
-    except DataError:
-        return False
 
 
 def fill(
@@ -94,9 +88,15 @@ def fill(
 
 def read_safetensors(path: Path) -> tuple[dict[str, str], dict[str, Tensor]]:
     """Header and tensors of a safetensors file; raises DataError where it cannot be read."""
+    with _opened(path) as file:
+        return file.metadata() or {}, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[Any]:
     try:
         with safe_open(path, framework="pt") as file:
-            return file.metadata() or {}, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            yield file
     except FileNotFoundError:
         raise DataError(f"{path}: there is no such file.") from None
     except (SafetensorError, OSError) as error:
