@@ -87,3 +87,12 @@ def test_an_upward_import_is_noticed() -> None:
     tree = ast.parse("from ..training import running\nfrom keypatch import recipes\nimport keypatch.cli.main")
     found = list(imported(ast.walk(tree), "keypatch.geometry"))
     assert found == [("keypatch.training.running", 1), ("keypatch.recipes", 2), ("keypatch.cli.main", 3)]
+
+
+def test_the_architecture_page_names_every_file_and_no_other() -> None:
+    page = (SOURCE.parent.parent / "docs" / "architecture.md").read_text(encoding="utf-8")
+    table = [line for line in page.split("## Ways")[0].splitlines() if line.startswith("|")]
+    named = {word.strip("`") for line in table for word in line.split("|")[2].split() if word.startswith("`")}
+    present = {path.name for path in SOURCE.rglob("*.*") if path.suffix in (".py", ".cpp", ".json")}
+    weights = {path.name for path in (SOURCE / "zoo" / "weights").glob("*")}
+    assert named == present - weights - FRONT_DOOR
