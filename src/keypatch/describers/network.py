@@ -15,6 +15,7 @@ from keypatch.errors import KeypatchError
 from keypatch.networks.devices import choose_device, has_fast_bfloat16
 from keypatch.networks.patch_network import PatchNetwork
 from keypatch.networks.preprocessing import prepare
+from keypatch.networks.weights import hash_weights
 
 _PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 _CHUNK_PIXELS = 48 * 32 * 32  # fastest of 16 to 96 patches of 32x32: larger maps are faulted in anew by the allocator
@@ -62,6 +63,7 @@ class NetworkDescriber:
         self.patch_size = module.preprocessing.size
         self.patch_sigmas = module.preprocessing.patch_sigmas
         self.unit_length = module.unit_length
+        self.weights_hash = hash_weights(module)
         self.plan = choose_plan(device, precision)
         self._preprocessing = module.preprocessing
         self._network = fold(module, self.plan.device, self.plan.dtype)

@@ -10,7 +10,7 @@ from keypatch.networks.published import load_published
 from keypatch.networks.spread_out import SPREAD_OUT_INPUT, SpreadOutNet
 from keypatch.networks.table import NETWORKS, spec_from_dict, spec_to_dict
 from keypatch.networks.tfeat import TFEAT_INPUT, TFeat
-from keypatch.networks.weights import load_weights, read_card, save_weights
+from keypatch.networks.weights import hash_weights, load_weights, read_card, save_weights
 
 __all__ = [
     "HARDNET_INPUT",
@@ -30,6 +30,7 @@ __all__ = [
     "TFeat",
     "choose_device",
     "has_fast_bfloat16",
+    "hash_weights",
     "load_published",
     "load_weights",
     "prepare",

@@ -1,5 +1,6 @@
 """Weight files: safetensors with the network's own description, preprocessing included, in the header."""
 
+import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -118,3 +119,11 @@ def _check_format(path: Path, header: Mapping[str, str]) -> None:
 def _stored(tensor: Tensor, half: bool) -> Tensor:
     tensor = tensor.detach().cpu().contiguous()
     return tensor.half() if half and tensor.is_floating_point() and tensor.numel() >= _HALF_FROM else tensor
+
+
+def hash_weights(module: nn.Module) -> str:
+    """SHA-256 of the tensors and their names: the same whatever file they came from."""
+    digest = hashlib.sha256()
+    for name, tensor in sorted(module.state_dict().items()):
+        digest.update(name.encode() + tensor.detach().cpu().contiguous().numpy().tobytes())
+    return digest.hexdigest()
