@@ -46,7 +46,8 @@ class Step:
         parts = torch.split(x, self.chunk or (pairs if apart else len(x)))
         outputs = [self._trunk(part) for part in parts]
         # Cut here, the graph behind each chunk is freed as soon as its gradient has passed.
-        z = torch.cat([output.detach() for output in outputs]).float().requires_grad_()
+        z = torch.cat([output.detach() for output in outputs])
+        z = (z.float() if z.dtype == torch.bfloat16 else z).requires_grad_()
         heads = [self.network.head(half) for half in torch.split(z, pairs if apart else len(z))]
         raw = torch.cat(heads)
         batch = Described.of_pairs(raw[:pairs], raw[pairs:], self.recipe.mining)
