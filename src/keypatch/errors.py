@@ -15,3 +15,7 @@ class RecipeError(KeypatchError):
 
 class MissingExtra(KeypatchError):
     """An optional package is not installed; the message names the extra."""
+
+
+class Interrupted(KeypatchError):
+    """Work stopped on request, with everything done so far saved; the command line exits with code 130."""

@@ -7,13 +7,14 @@ from pathlib import Path
 import pytest
 import torch
 
+from keypatch.errors import Interrupted
 from keypatch.patches import PatchSet
 from keypatch.recipes import RECIPES
 from keypatch.sampling import RandomPairs
 from keypatch.training import Recipe
 from keypatch.training.checkpoints import find_checkpoints, load_checkpoint
 from keypatch.training.progress import Record, Silent
-from keypatch.training.running import Conditions, Interrupted, run
+from keypatch.training.running import Conditions, run
 
 EXACT = Conditions(device="cpu", precision="float32", compile="off", threads=1, checkpoint_seconds=0.0)
 

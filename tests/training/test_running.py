@@ -13,14 +13,14 @@ from pathlib import Path
 import pytest
 import torch
 
-from keypatch.errors import DataError, KeypatchError
+from keypatch.errors import DataError, Interrupted, KeypatchError
 from keypatch.losses import Described
 from keypatch.patches import PatchSet
 from keypatch.sampling import Augmentation
 from keypatch.training import SGD, Recipe
 from keypatch.training.checkpoints import find_checkpoints, load_checkpoint, load_run_weights
 from keypatch.training.progress import Record, Silent
-from keypatch.training.running import Conditions, Interrupted, run
+from keypatch.training.running import Conditions, run
 
 EXACT = Conditions(device="cpu", precision="float32", compile="off", threads=1, checkpoint_seconds=0.0)
 

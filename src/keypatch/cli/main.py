@@ -9,10 +9,9 @@ import typer
 
 from keypatch.cli import evaluate, inspect, quickstart, train
 from keypatch.cli import list as list_  # not the builtin
-from keypatch.cli.interrupts import INTERRUPTED
-from keypatch.errors import KeypatchError
+from keypatch.errors import Interrupted, KeypatchError
 
-USER_ERROR, OUR_ERROR = 2, 1
+USER_ERROR, OUR_ERROR, INTERRUPTED = 2, 1, 130
 
 app = typer.Typer(
     name="keypatch",
@@ -57,6 +56,8 @@ def run(words: Sequence[str]) -> int:
         return end.code if isinstance(end.code, int) else 0
     except KeyboardInterrupt:
         return INTERRUPTED
+    except Interrupted as stop:
+        return _say(f"keypatch: {stop}", INTERRUPTED, debug)
     except KeypatchError as error:
         return _say(f"keypatch: {error}", USER_ERROR, debug)
     except OSError as error:

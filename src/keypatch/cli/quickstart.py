@@ -5,7 +5,6 @@ from typing import Annotated
 
 import typer
 
-from keypatch.cli.interrupts import interrupts
 from keypatch.cli.options import examples
 from keypatch.cli.printing import open_console
 from keypatch.cli.scores import print_comparison
@@ -21,8 +20,7 @@ def quickstart(
     from keypatch.studies.quickstart import quickstart as run
     from keypatch.training.progress import reporter_for
 
-    with interrupts():
-        done = run(out, pairs, reporter=reporter_for())
+    done = run(out, pairs, reporter=reporter_for())
     console = open_console()
     print_comparison(console, done.results)
     console.print(

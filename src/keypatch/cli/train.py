@@ -5,7 +5,6 @@ from typing import Annotated
 
 import typer
 
-from keypatch.cli.interrupts import interrupts
 from keypatch.cli.options import Compile, Device, Precision, examples
 
 EXAMPLES = examples(
@@ -38,24 +37,23 @@ def train(
     from keypatch.studies.training import train as run
     from keypatch.training.progress import reporter_for
 
-    with interrupts():
-        folder = run(
-            recipe,
-            data,
-            out,
-            settings=settings or (),
-            pairs=pairs,
-            seed=seed,
-            split=split,
-            allow_partial=allow_partial,
-            validation=validation,
-            start_from=start_from,
-            resume=resume,
-            device=device,
-            precision=precision,
-            compile=compile,
-            threads=threads,
-            tensorboard=tensorboard,
-            reporter=reporter_for(),
-        )
+    folder = run(
+        recipe,
+        data,
+        out,
+        settings=settings or (),
+        pairs=pairs,
+        seed=seed,
+        split=split,
+        allow_partial=allow_partial,
+        validation=validation,
+        start_from=start_from,
+        resume=resume,
+        device=device,
+        precision=precision,
+        compile=compile,
+        threads=threads,
+        tensorboard=tensorboard,
+        reporter=reporter_for(),
+    )
     typer.echo(f"Written: {folder}\nScore it: keypatch evaluate {folder} --data embedded-test")

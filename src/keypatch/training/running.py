@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from keypatch.errors import DataError, KeypatchError
+from keypatch.errors import DataError, Interrupted, KeypatchError
 from keypatch.losses import State
 from keypatch.networks import PatchNetwork, choose_device
 from keypatch.patches import PatchSource
@@ -42,10 +42,6 @@ class Conditions:
     threads: int | None = None
     checkpoint_seconds: float = 60.0
     tensorboard: bool = False
-
-
-class Interrupted(KeypatchError):
-    """The user or the system asked the run to stop; a checkpoint was saved."""
 
 
 def run(
