@@ -45,7 +45,7 @@ def choose_compile(name: str, device: torch.device, per_patch: bool) -> bool:
     """Whether to compile the trunk.
 
     Compiling fuses FRN and TLU, which pays; a trunk of convolution, batch normalization and ReLU gained nothing on
-    the processors it was measured on (bench/training.py).
+    the one processor it was measured on (AVX-512, 512 pairs: 331 against 334 pairs/s, in bfloat16 594 for both).
     """
     if name not in ("auto", "on", "off"):
         raise RecipeError(f"--compile {name}: choose auto, on or off.")

