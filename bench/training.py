@@ -21,7 +21,9 @@ from keypatch.networks import has_fast_bfloat16
 from keypatch.provenance import provenance
 from keypatch.recipes import HARDNET, HYNET
 from keypatch.training import Recipe
+from keypatch.training.feeding import Batch
 from keypatch.training.machine import choose_compile, compiled, keep_heap
+from keypatch.training.optimizers import parameter_groups
 from keypatch.training.stepping import CHUNK, Step
 
 FLOPS_PER_PAIR = 2 * 3 * 78.18e6  # two patches; forward and backward cost three times the forward
@@ -82,7 +84,7 @@ def plain_step(recipe: Recipe, x: Tensor, precision: str) -> Callable[[], object
     import kornia
 
     network = (kornia.feature.HyNet if recipe is HYNET else kornia.feature.HardNet)(pretrained=False).train()
-    optimizer = recipe.optimizer.build(network.parameters())
+    optimizer = recipe.optimizer.build(parameter_groups(network))
     anchors, positives = x.chunk(2)
 
     def step() -> None:
@@ -97,15 +99,15 @@ def plain_step(recipe: Recipe, x: Tensor, precision: str) -> Callable[[], object
 def our_step(recipe: Recipe, x: Tensor, precision: str) -> Callable[[], object]:
     network = recipe.network.build().train()
     network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-    optimizer = recipe.optimizer.build(network.parameters())
+    optimizer = recipe.optimizer.build(parameter_groups(network))
     fast = choose_compile("auto", x.device, network.per_patch)
     trunk = compiled(network.trunk, print) if fast else network.trunk
     step = Step(network, recipe, trunk, getattr(torch, precision), CHUNK if network.per_patch else None)
-    x = x.contiguous(memory_format=torch.channels_last)
+    batch = Batch.of_pairs(x.contiguous(memory_format=torch.channels_last))
 
     def run() -> None:
         optimizer.zero_grad(set_to_none=True)
-        step(x, {})
+        step(batch, {})
         optimizer.step()
 
     return run

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from keypatch.losses import MEASURES, Angle, Euclidean, Hybrid, InnerProduct, Measure, Raw, Squared
+from keypatch.losses import MEASURES, Angle, Euclidean, Hybrid, InnerProduct, Measure, Raw, Squared, SquaredAngle
 from keypatch.losses.measures import distance_matrix, similarities
 
 UNIT_MEASURES = [name for name in MEASURES if name != "Raw"]
@@ -31,6 +31,7 @@ def loop(measure: Measure, x: Tensor, y: Tensor) -> list[float]:
             Euclidean: lambda s=s: math.sqrt(2 - 2 * s + 1e-6),
             Squared: lambda s=s: 2 - 2 * s,
             Angle: lambda s=s: math.acos(s),
+            SquaredAngle: lambda s=s: math.acos(s) ** 2,
             Hybrid: lambda s=s: 2.0 * (1 - s) + math.sqrt(2 - 2 * s + 1e-6),
             InnerProduct: lambda s=s: 1 - s,
             Raw: lambda a=a, b=b: float(np.linalg.norm(a - b + 1e-6)),

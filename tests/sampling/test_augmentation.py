@@ -91,7 +91,7 @@ def test_a_shift_is_in_sigmas_and_moves_the_content_the_other_way() -> None:
         STILL, detector_noise=1.0, noise_angle=0.0, noise_log_scale=0.0, noise_anisotropy=0.0, noise_shift=2.0
     )
     rng = np.random.default_rng(5)
-    shift = still_but_shifted._detector_noise(1, np.random.default_rng(5))[0, :, :, 2]  # (view, xy), sigmas
+    shift = still_but_shifted._detector_noise((1, 2), np.random.default_rng(5))[0, :, :, 2]  # (view, xy), sigmas
     moved = still_but_shifted(x, SIGMAS, rng).double()
     weight = moved / moved.sum((-2, -1), keepdim=True)
     place = torch.arange(64.0, dtype=torch.float64)
@@ -102,7 +102,7 @@ def test_a_shift_is_in_sigmas_and_moves_the_content_the_other_way() -> None:
 
 def test_the_fast_warp_agrees_with_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     x = smooth()
-    frames = Augmentation()._frames(len(x), SIGMAS, np.random.default_rng(2))
+    frames = Augmentation()._frames((len(x), 2), SIGMAS, np.random.default_rng(2))
     assert frames is not None
     fast = _warp_on_cpu(x, frames).float()
     flat = x.reshape(-1, 1, 64, 64).float()
@@ -114,7 +114,7 @@ def test_the_fast_warp_agrees_with_torch(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_noise_has_the_spread_it_says() -> None:
-    noise = Augmentation()._detector_noise(20000, np.random.default_rng(0))
+    noise = Augmentation()._detector_noise((20000, 2), np.random.default_rng(0))
     linear = noise[..., :2]
     log_scale = 0.5 * np.log(np.linalg.det(linear))
     assert abs(log_scale.std() - 0.13) < 0.003

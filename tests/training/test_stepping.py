@@ -12,13 +12,14 @@ from torch.utils._pytree import tree_leaves
 from keypatch.losses import Described
 from keypatch.networks import PatchNetwork
 from keypatch.training import Recipe
+from keypatch.training.feeding import Batch
 from keypatch.training.stepping import Step
 
 
 def gradients(recipe: Recipe, chunk: int | None, x: Tensor) -> list[Tensor]:
     torch.manual_seed(0)
     network = recipe.network.build().double().train()
-    Step(network, recipe, network.trunk, torch.float32, chunk)(x, {})
+    Step(network, recipe, network.trunk, torch.float32, chunk)(Batch.of_pairs(x), {})
     return [p.grad.clone() for p in network.parameters() if p.grad is not None]
 
 
@@ -65,14 +66,14 @@ def test_a_step_runs_where_its_inputs_are(name: str, request: pytest.FixtureRequ
     network: PatchNetwork = recipe.network.build().to("meta").train()
     x = torch.empty((48, 1, 32, 32), device="meta")
     with NoHiddenTensor():
-        Step(network, recipe, network.trunk, torch.float32, 16 if network.per_patch else None)(x, {})
+        Step(network, recipe, network.trunk, torch.float32, 16 if network.per_patch else None)(Batch.of_pairs(x), {})
     assert all(p.grad is not None and p.grad.device.type == "meta" for p in network.parameters())
 
 
 def test_the_step_reports_what_it_saw(hynet: Recipe) -> None:
     torch.manual_seed(0)
     network = hynet.network.build().train()
-    outcome = Step(network, hynet, network.trunk, torch.float32, 32)(torch.rand(48, 1, 32, 32), {})
+    outcome = Step(network, hynet, network.trunk, torch.float32, 32)(Batch.of_pairs(torch.rand(48, 1, 32, 32)), {})
     assert outcome.loss == pytest.approx(sum(outcome.terms.values()), rel=1e-5)
     assert set(outcome.terms) == {"HybridTriplet", "NormDifference"}
     assert 0 < outcome.negative < 2 and 0 < outcome.positive < 2

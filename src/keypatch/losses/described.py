@@ -1,6 +1,7 @@
 """A described batch: what every loss term looks at."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
@@ -11,6 +12,18 @@ from keypatch.losses.measures import EUCLIDEAN, Measure
 from keypatch.losses.mining import Hardest, Mining, Negatives
 
 _HARDEST = Hardest()
+
+
+@dataclass(frozen=True)
+class Moment:
+    """Where in a training a batch stands: what depends on the share that is done, or on the length, reads it here."""
+
+    step: float  # steps done before this one
+    steps: float  # of the whole training
+
+    @property
+    def share(self) -> float:
+        return self.step / self.steps
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,7 +38,9 @@ class Described:
     n: int
     point_id: Tensor | None = None  # (n,), equal ids are never negatives of each other; None: all points differ
     negatives: Negatives | None = None
-    weights: Tensor | None = None  # (n,); None: all one
+    weights: Tensor | None = None  # (n,), detached; None: all one
+    moment: Moment | None = None  # None: no training, or its end
+    maps: Mapping[str, Tensor] = field(default_factory=dict)  # flattened layers of the network (2n, features), by name
     generator: torch.Generator | None = None  # of random choices; None: torch's own, which dropout uses too
 
     @classmethod
@@ -38,6 +53,8 @@ class Described:
         point_id: Tensor | None = None,
         raw_negatives: Tensor | None = None,
         weights: Tensor | None = None,
+        moment: Moment | None = None,
+        maps: Mapping[str, Tensor] | None = None,
         generator: torch.Generator | None = None,
     ) -> "Described":
         """Row i of both (n, d) tensors shows the same point. Makes unit descriptors and mines, in float32 or float64.
@@ -49,7 +66,7 @@ class Described:
         raw = torch.cat([_widen(part) for part in parts])
         # The floor leaves every real descriptor exact and bounds the gradient of a zero one.
         unit = normalize(raw, dim=1, eps=1e-6)
-        batch = cls(raw, unit, len(raw_anchors), point_id, None, weights, generator)
+        batch = cls(raw, unit, len(raw_anchors), point_id, None, weights, moment, maps or {}, generator)
         return batch if mining is None else replace(batch, negatives=mining(batch))
 
     @property
@@ -71,6 +88,12 @@ class Described:
     @property
     def raw_negatives(self) -> Tensor | None:
         return self.raw[2 * self.n :] if len(self.raw) > 2 * self.n else None
+
+    @property
+    def labels(self) -> Tensor:
+        """(2n,): the point of each row of the stack [anchors; positives]; the row's number where no ids were given."""
+        ids = torch.arange(self.n, device=self.unit.device) if self.point_id is None else self.point_id
+        return torch.cat([ids, ids])
 
     def same_point(self) -> Tensor:
         """(n, n), true where pairs i and j show the same point, so on the diagonal."""

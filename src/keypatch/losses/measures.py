@@ -3,7 +3,7 @@
 All are distances (small means alike) with gradients that are finite everywhere, for identical and opposite vectors too.
 """
 
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
@@ -56,6 +56,18 @@ class Angle:
 
 
 @dataclass(frozen=True)
+class SquaredAngle:
+    """The square of `Angle`: AdaSample's angular hinge (AHT, eq. 14 and 15) is `Triplet(measure=SquaredAngle())`."""
+
+    eps: float = 1e-12
+    floor: float = 0.0  # radians; arccos(1 - 1e-7) = 4.472e-4 where cosines are clamped to 1 - 1e-7
+    of_raw: ClassVar[bool] = False
+
+    def __call__(self, x: Tensor, y: Tensor) -> Tensor:
+        return Angle(self.eps)(x, y).clamp(min=self.floor).square()
+
+
+@dataclass(frozen=True)
 class Hybrid:
     """HyNet's s_H without Z: alpha (1 - s) + d, with d the Euclidean distance."""
 
@@ -91,9 +103,14 @@ class Raw:
 
 def similarities(x: Tensor, y: Tensor) -> Tensor:
     """All inner products, (n, m), never in half precision: autocast would round s where near pairs are told apart."""
-    device = x.device.type
-    with torch.autocast(device, enabled=False) if torch.amp.is_autocast_available(device) else nullcontext():
+    with exactly(x.device):
         return x @ y.T
+
+
+def exactly(device: torch.device) -> AbstractContextManager[object]:
+    """Autocast switched off."""
+    available = torch.amp.is_autocast_available(device.type)
+    return torch.autocast(device.type, enabled=False) if available else nullcontext()
 
 
 def distance_matrix(x: Tensor, y: Tensor, eps: float = 1e-6) -> Tensor:
@@ -107,5 +124,5 @@ def _squared(x: Tensor, y: Tensor) -> Tensor:
 
 EUCLIDEAN = Euclidean()
 MEASURES: dict[str, type] = {
-    measure.__name__: measure for measure in (Euclidean, Squared, Angle, Hybrid, InnerProduct, Raw)
+    measure.__name__: measure for measure in (Euclidean, Squared, Angle, SquaredAngle, Hybrid, InnerProduct, Raw)
 }

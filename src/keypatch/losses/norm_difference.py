@@ -1,6 +1,7 @@
 """HyNet's regularization of the norms."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -13,6 +14,7 @@ class NormDifference:
     """HyNet, R_L2: (|x| - |x+|)^2 of the raw descriptors of a pair, before they are made unit."""
 
     weight: float = 0.1  # gamma
+    weighted: ClassVar[bool] = False  # a property of the network, whatever the pair
 
     def __call__(self, batch: Described) -> Tensor:
         return (_norm(batch.raw_anchors) - _norm(batch.raw_positives)).square()

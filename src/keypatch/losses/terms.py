@@ -11,7 +11,12 @@ State = Mapping[str, Tensor]
 
 
 class LossTerm(Protocol):
-    """One value per pair, (n,), before weights and reduction; a batch statistic gives a single value, ()."""
+    """One value per pair, (n,), before weights and reduction; a batch statistic gives a single value, ().
+
+    A term that is not about how hard a pair is may say `weighted: ClassVar[bool] = False`: the batch's weights pass it
+    by. One that looks at layers of the network names them in `layers: ClassVar[tuple[str, ...]]`; it finds them in the
+    batch's `maps`.
+    """
 
     @property
     def weight(self) -> float: ...

@@ -38,7 +38,8 @@ def total_loss(
             values, after[name] = term(batch, before[name] if name in before else term.start())
         else:
             values = term(batch)
-        shares[name] = term.weight * _reduce(values, batch, reduction)
+        weights = batch.weights if getattr(term, "weighted", True) else None
+        shares[name] = term.weight * _reduce(values, weights, batch.n, reduction)
     value = torch.stack(list(shares.values())).sum()
     return Total(value, {name: share.detach() for name, share in shares.items()}, after)
 
@@ -55,8 +56,8 @@ def term_names(terms: Sequence[AnyTerm]) -> dict[str, AnyTerm]:
     return named
 
 
-def _reduce(values: Tensor, batch: Described, reduction: Reduction) -> Tensor:
+def _reduce(values: Tensor, weights: Tensor | None, n: int, reduction: Reduction) -> Tensor:
     if values.ndim == 0:  # a batch statistic counts once for each pair, so that "sum" is n times "mean" for every term
-        return values if reduction == "mean" else values * batch.n
-    weighted = values if batch.weights is None else values * batch.weights
+        return values if reduction == "mean" else values * n
+    weighted = values if weights is None else values * weights
     return weighted.mean() if reduction == "mean" else weighted.sum()

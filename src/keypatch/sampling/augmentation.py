@@ -12,11 +12,12 @@ from torch import Tensor
 
 Flips = Literal["none", "dihedral", "hardnet", "hynet"]
 Floats = NDArray[np.float64]
+Shape = tuple[int, int]  # pairs, views
 
 
 @dataclass(frozen=True)
 class Augmentation:
-    """Changes drawn for each pair; those named in `shared` are the same for both patches of a pair.
+    """Changes drawn for each pair; those named in `shared` are the same for all its patches.
 
     Detector noise is what an interest point detector gets wrong: standard deviations of angle, log scale, place and
     shape, always independent for each patch. `detector_noise` multiplies all four; 0 is the papers' own augmentation.
@@ -35,25 +36,25 @@ class Augmentation:
     shared: tuple[Literal["flips", "crop", "light"], ...] = ("flips",)
 
     def __call__(self, patches: Tensor, patch_sigmas: float, rng: np.random.Generator) -> Tensor:
-        """Changed patches (n, 2, side, side) on the device of `patches`, values 0..255.
+        """Changed patches on the device of `patches`, (n, views, side, side), usually two views; values 0..255.
 
         Every random number comes from `rng` on the CPU, so a batch is the same on every device.
         """
-        n = len(patches)
-        patches = _flip(patches, self._symmetries(n, rng))
-        frames = self._frames(n, patch_sigmas, rng)
+        shape = (patches.shape[0], patches.shape[1])
+        patches = _flip(patches, self._symmetries(shape, rng))
+        frames = self._frames(shape, patch_sigmas, rng)
         if frames is not None:
             patches = _warp(patches, frames)
         if self.brightness or self.contrast:
             patches = self._relight(patches, rng)
         return patches
 
-    def _views(self, what: str, n: int) -> tuple[int, int]:
-        return (n, 1) if what in self.shared else (n, 2)
+    def _drawn(self, what: str, views: Shape) -> Shape:
+        return (views[0], 1) if what in self.shared else views
 
-    def _symmetries(self, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
-        """One of the 8 symmetries of the square for each patch (n, 2): bit 0 transposes, 1 mirrors, 2 turns over."""
-        shape = self._views("flips", n)
+    def _symmetries(self, views: Shape, rng: np.random.Generator) -> NDArray[np.int64]:
+        """One of the 8 symmetries of the square for each patch: bit 0 transposes, 1 mirrors, 2 turns over."""
+        shape = self._drawn("flips", views)
         if self.flips == "none":
             drawn = np.zeros(shape, dtype=np.int64)
         elif self.flips == "dihedral":
@@ -63,23 +64,23 @@ class Augmentation:
         else:  # HyNet: half of the pairs turned by 90, 180 or 270 degrees, then half mirrored vertically
             quarter_turns = np.array([0, 3, 6, 5])[rng.integers(1, 4, shape) * rng.integers(0, 2, shape)]
             drawn = quarter_turns ^ (4 * rng.integers(0, 2, shape))
-        return np.broadcast_to(drawn, (n, 2)).astype(np.int64)
+        return np.broadcast_to(drawn, views).astype(np.int64)
 
-    def _frames(self, n: int, patch_sigmas: float, rng: np.random.Generator) -> Floats | None:
-        """Affine maps (n, 2, 2, 3) of the patch square [-1, 1]^2 onto where its pixels are taken; None if all stay."""
+    def _frames(self, views: Shape, patch_sigmas: float, rng: np.random.Generator) -> Floats | None:
+        """Affine maps (n, views, 2, 3) of the patch square [-1, 1]^2 to where its pixels are; None if all stay."""
         if not (self.detector_noise or self.rotation or self.crop):
             return None
-        frames = np.zeros((n, 2, 2, 3))
+        frames = np.zeros((*views, 2, 3))
         frames[..., :2] = np.eye(2)
         if self.rotation or self.crop:
-            frames[:] = self._crops(self._views("crop", n), rng)
+            frames[:] = self._crops(self._drawn("crop", views), rng)
         if self.detector_noise:
-            noise = self._detector_noise(n, rng)
+            noise = self._detector_noise(views, rng)
             frames[..., 2] += noise[..., 2] * 2 / patch_sigmas
             frames[..., :2] = noise[..., :2] @ frames[..., :2]
         return frames
 
-    def _crops(self, shape: tuple[int, int], rng: np.random.Generator) -> Floats:
+    def _crops(self, shape: Shape, rng: np.random.Generator) -> Floats:
         """Small rotations and random resized crops (*shape, 2, 3)."""
         area = rng.uniform(1 - self.crop, 1, shape)
         ratio = np.exp(rng.uniform(np.log(0.9), -np.log(0.9), shape)) if self.crop else np.ones(shape)
@@ -88,25 +89,37 @@ class Augmentation:
         place = (1 - half) * rng.uniform(-1, 1, half.shape)
         return np.concatenate([turn * half[..., None, :], place[..., None]], axis=-1)
 
-    def _detector_noise(self, n: int, rng: np.random.Generator) -> Floats:
-        """Affine maps (n, 2, 2, 3); the shift is in sigmas."""
-        angle, log_scale, axes = rng.standard_normal((3, n, 2)) * self.detector_noise
-        direction = _rotations(rng.uniform(0, np.pi, (n, 2)))
+    def _detector_noise(self, views: Shape, rng: np.random.Generator) -> Floats:
+        """Affine maps (n, views, 2, 3); the shift is in sigmas."""
+        angle, log_scale, axes = rng.standard_normal((3, *views)) * self.detector_noise
+        direction = _rotations(rng.uniform(0, np.pi, views))
         stretch = np.exp(self.noise_anisotropy * np.stack([axes, -axes], -1))
         shape = (direction * stretch[..., None, :]) @ direction.swapaxes(-1, -2)
         similarity = np.exp(self.noise_log_scale * log_scale)[..., None, None] * _rotations(
             np.radians(self.noise_angle) * angle
         )
-        shift = rng.standard_normal((n, 2, 2, 1)) * (self.detector_noise * self.noise_shift)
+        shift = rng.standard_normal((*views, 2, 1)) * (self.detector_noise * self.noise_shift)
         return np.concatenate([shape @ similarity, shift], axis=-1)
 
     def _relight(self, patches: Tensor, rng: np.random.Generator) -> Tensor:
-        shape = (*self._views("light", len(patches)), 1, 1)
+        shape = (*self._drawn("light", (patches.shape[0], patches.shape[1])), 1, 1)
         gain = torch.from_numpy(np.exp(self.contrast * rng.standard_normal(shape))).to(patches.device, torch.float32)
         offset = torch.from_numpy(self.brightness * rng.standard_normal(shape)).to(patches.device, torch.float32)
         pixels = patches.float()
         mean = pixels.mean((-2, -1), keepdim=True)
         return ((pixels - mean) * gain + mean + offset).clamp(0, 255)
+
+
+def turn_patches(patches: NDArray[np.uint8], degrees: Floats) -> NDArray[np.uint8]:
+    """Patches (..., side, side) rotated about their centres, the border mirrored; 0 degrees leaves them alone."""
+    side = patches.shape[-1]
+    centre = ((side - 1) / 2, (side - 1) / 2)
+    turned = patches.reshape(-1, side, side).copy()
+    angles = degrees.ravel()
+    for i in np.flatnonzero(angles):
+        matrix = cv2.getRotationMatrix2D(centre, float(angles[i]), 1.0)
+        turned[i] = cv2.warpAffine(turned[i], matrix, (side, side), None, cv2.INTER_LINEAR, cv2.BORDER_REFLECT_101)
+    return turned.reshape(patches.shape)
 
 
 def _rotations(radians: Floats) -> Floats:

@@ -1,12 +1,11 @@
-"""Which patches make a batch: random classes, two patches of each."""
+"""Random classes, two patches of each."""
 
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from keypatch.errors import DataError
 from keypatch.patches import Classes
+from keypatch.sampling.draws import Draw, check_points
 
 
 @dataclass(frozen=True)
@@ -15,25 +14,20 @@ class RandomPairs:
 
     pairs: int = 1024
 
-    def batch(self, classes: Classes, seed: int, step: int) -> NDArray[np.int64]:
-        """Patch indices (pairs, 2) of batch `step`; needs none of the batches before it."""
-        self.check(classes)
-        rng = np.random.default_rng([seed, step, 0])
-        chosen = rng.choice(classes.count, size=self.pairs, replace=False)
-        start = classes.starts[chosen]
-        size = classes.starts[chosen + 1] - start
-        first = rng.integers(0, size)
-        second = rng.integers(0, size - 1)
-        second += second >= first  # uniform over the others, never the same patch twice
-        indices: NDArray[np.int64] = classes.members[np.stack([start + first, start + second], axis=1)]
-        return indices
+    def draw(self, classes: Classes, seed: int, step: int) -> Draw:
+        """Batch `step`: patches (pairs, 2)."""
+        return draw_pairs(self.pairs, classes, np.random.default_rng([seed, step, 0]))
 
     def check(self, classes: Classes) -> None:
-        """Raises DataError where the set is too small for one batch."""
-        if self.pairs < 2:
-            raise DataError(f"sampler.pairs is {self.pairs}; a batch needs at least 2 pairs to have a negative.")
-        if classes.count < self.pairs:
-            raise DataError(
-                f"A batch of {self.pairs} pairs takes {self.pairs} different points, but the training set has only "
-                f"{classes.count} with two patches or more. Add data or pass --set sampler.pairs={classes.count}."
-            )
+        check_points(self.pairs, classes)
+
+
+def draw_pairs(pairs: int, classes: Classes, rng: np.random.Generator) -> Draw:
+    check_points(pairs, classes)
+    chosen = rng.choice(classes.count, size=pairs, replace=False)
+    start = classes.starts[chosen]
+    size = classes.starts[chosen + 1] - start
+    first = rng.integers(0, size)
+    second = rng.integers(0, size - 1)
+    second += second >= first  # uniform over the others, never the same patch twice
+    return Draw(classes.members[np.stack([start + first, start + second], axis=1)], chosen)

@@ -37,6 +37,7 @@ def train(
     threads: int | None = None,
     checkpoint_seconds: float = 60.0,
     tensorboard: bool = False,
+    keep: Sequence[float] = (),
     reporter: Reporter | None = None,
 ) -> Path:
     """Train a descriptor and return its run folder.
@@ -49,6 +50,7 @@ def train(
     start_from: a zoo name, run folder, checkpoint or weight file whose network is of the recipe's shape.
     allow_partial: accept a PhotoTour set copied in part.
     resume: go on with the run in `out`, to weights identical to those of an uninterrupted run.
+    keep: shares of the run whose weights stay beside the last ones, as checkpoints/at-025.safetensors.
     device, precision, compile, threads: how it is computed (`Conditions`).
     """
     reporter = reporter or Silent()
@@ -63,7 +65,7 @@ def train(
         source,
         Path(out) if out is not None else Path("runs") / value.name,
         reporter,
-        conditions=Conditions(device, precision, compile, threads, checkpoint_seconds, tensorboard),
+        conditions=Conditions(device, precision, compile, threads, checkpoint_seconds, tensorboard, tuple(keep)),
         resume=resume,
         weights=weights,
         validate=_validation(validation) if validation is not None else None,

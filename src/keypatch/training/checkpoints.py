@@ -19,7 +19,8 @@ from keypatch.training.recipe import Recipe
 from keypatch.training.recipe_files import recipe_from_toml, recipe_to_toml
 
 FORMAT = "keypatch-checkpoint"
-FORMAT_NUMBER = 1
+FORMAT_NUMBER = 2  # 1 had no sampler_state
+GROUPS = ("network", "optimizer", "average", "loss_state", "sampler_state")
 KEPT = 2  # the newest, and one before it
 
 
@@ -34,11 +35,12 @@ class Checkpoint:
     optimizer: Mapping[str, Tensor]
     average: Mapping[str, Tensor]
     loss_state: Mapping[str, Tensor]
+    sampler_state: Mapping[str, Tensor]
     provenance: Mapping[str, Any]
 
 
 def save_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
-    groups = {name: getattr(checkpoint, name) for name in ("network", "optimizer", "average", "loss_state")}
+    groups = {name: getattr(checkpoint, name) for name in GROUPS}
     tensors = {
         f"{group}/{name}": tensor.detach().cpu().contiguous()
         for group, named in groups.items()
@@ -67,7 +69,7 @@ def load_checkpoint(path: Path) -> Checkpoint:
         raise DataError(f"{path}: not a checkpoint of a keypatch run.")
     if int(header["format_number"]) > FORMAT_NUMBER:
         raise DataError(f"{path}: checkpoint format {header['format_number']} is newer than this keypatch; update it.")
-    groups: dict[str, dict[str, Tensor]] = {"network": {}, "optimizer": {}, "average": {}, "loss_state": {}}
+    groups: dict[str, dict[str, Tensor]] = {group: {} for group in GROUPS}
     for name, tensor in tensors.items():
         group, _, rest = name.partition("/")
         groups[group][rest] = tensor
@@ -92,6 +94,11 @@ def newest_checkpoint(run: Path) -> Path | None:
 
 def checkpoint_path(run: Path, step: int) -> Path:
     return run / "checkpoints" / f"step-{step:09d}.safetensors"
+
+
+def milestone_path(run: Path, share: float) -> Path:
+    """The weights after a share of the run, which later checkpoints do not replace."""
+    return run / "checkpoints" / f"at-{round(100 * share):03d}.safetensors"
 
 
 def load_run_weights(path: Path) -> tuple[NetworkSpec, PatchNetwork]:

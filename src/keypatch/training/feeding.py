@@ -11,9 +11,43 @@ from torch import Tensor
 
 from keypatch.networks import prepare
 from keypatch.patches import Classes, PatchSource
+from keypatch.sampling import Augmentation, Draw, turn_patches
 from keypatch.training.recipe import Recipe
 
 _AHEAD = 2  # batches in waiting; making one takes a fraction of a step
+_AS_CUT = Augmentation(flips="none", detector_noise=0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Network input (views * pairs, 1, size, size): all anchors, then all positives and so on; and what was drawn."""
+
+    x: Tensor
+    draw: Draw
+
+    @classmethod
+    def of_pairs(cls, x: Tensor) -> "Batch":
+        """Input (2 * pairs, ...) that was made elsewhere, of pairs of different points."""
+        row = np.arange(len(x) // 2)
+        return cls(x, Draw(np.stack([row, row + len(row)], axis=1), row))
+
+    @property
+    def pairs(self) -> int:
+        return len(self.draw.indices)
+
+    @property
+    def point_id(self) -> Tensor | None:
+        """(pairs,) on the device; None where all rows show different points."""
+        classes = self.draw.classes
+        if len(np.unique(classes)) == len(classes):
+            return None
+        return torch.from_numpy(classes).to(self.x.device)
+
+    def columns(self, columns: Tensor) -> Tensor:
+        """The input with other views: for each row those of `columns` (pairs, k)."""
+        rows = torch.arange(self.pairs, device=columns.device)
+        flat = (columns.T * self.pairs + rows).flatten().to(self.x.device)
+        return self.x[flat].contiguous(memory_format=torch.channels_last)
 
 
 @dataclass(frozen=True)
@@ -25,24 +59,31 @@ class Batches:
     classes: Classes
     device: torch.device
 
-    def make(self, step: int) -> Tensor:
-        """Network input (2 * pairs, 1, size, size): all anchors, then their positives in the same order."""
+    def make(self, step: int) -> Batch:
+        draw = self.recipe.sampler.draw(self.classes, self.recipe.seed, step)
+        return Batch(self.cut(draw, step, augmented=not getattr(self.recipe.sampler, "remembers", False)), draw)
+
+    def cut(self, draw: Draw, step: int, augmented: bool = True) -> Tensor:
+        """The drawn patches as network input; empty places show the row's first patch."""
         recipe, preprocessing = self.recipe, self.recipe.network.preprocessing
-        indices = recipe.sampler.batch(self.classes, recipe.seed, step)
-        patches = torch.from_numpy(self.source.take(indices))  # (pairs, 2, side, side)
+        taken = self.source.take(np.where(draw.indices < 0, draw.indices[:, :1], draw.indices))
+        if draw.turns is not None:
+            taken = turn_patches(taken, draw.turns)
+        patches = torch.from_numpy(taken)  # (pairs, views, side, side)
         if self.device.type == "cuda":
             patches = patches.pin_memory()
         patches = patches.to(self.device, non_blocking=True)
-        patches = recipe.augment(patches, preprocessing.patch_sigmas, np.random.default_rng([recipe.seed, step, 1]))
+        augment = recipe.augment if augmented else _AS_CUT
+        patches = augment(patches, preprocessing.patch_sigmas, np.random.default_rng([recipe.seed, step, 1]))
         x = prepare(patches.transpose(0, 1).flatten(0, 1), preprocessing)
         return x.contiguous(memory_format=torch.channels_last)
 
-    def feed(self, start: int, stop: int) -> Iterator[Tensor]:
+    def feed(self, start: int, stop: int) -> Iterator[Batch]:
         """Batches start..stop-1 in order; an error of the thread is raised here."""
-        ready: queue.Queue[Tensor | BaseException] = queue.Queue(maxsize=_AHEAD)
+        ready: queue.Queue[Batch | BaseException] = queue.Queue(maxsize=_AHEAD)
         done = threading.Event()
 
-        def offer(item: Tensor | BaseException) -> bool:
+        def offer(item: Batch | BaseException) -> bool:
             while not done.is_set():
                 try:
                     ready.put(item, timeout=0.1)

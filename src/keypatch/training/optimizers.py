@@ -1,10 +1,22 @@
 """Optimizers as values, with every default of torch that matters written out."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import nn
+
+Parameters = list[dict[str, Any]]  # groups of torch's optimizers: "params", and "scale", a factor on the rate
+
+
+def parameter_groups(network: nn.Module, last_layer: float = 1.0) -> Parameters:
+    """All parameters, those of the last convolution or linear layer in a group whose rate is `last_layer` times."""
+    if last_layer == 1.0:
+        return [{"params": list(network.parameters()), "scale": 1.0}]
+    last = [module for module in network.modules() if isinstance(module, nn.Conv2d | nn.Linear)][-1]
+    ids = {id(parameter) for parameter in last.parameters()}
+    others = [parameter for parameter in network.parameters() if id(parameter) not in ids]
+    return [{"params": others, "scale": 1.0}, {"params": list(last.parameters()), "scale": last_layer}]
 
 
 @dataclass(frozen=True)
@@ -16,7 +28,7 @@ class SGD:
     dampening: float = 0.0
     weight_decay: float = 1e-4
 
-    def build(self, parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
+    def build(self, parameters: Parameters) -> torch.optim.Optimizer:
         return torch.optim.SGD(parameters, self.lr, self.momentum, self.dampening, self.weight_decay)
 
 
@@ -28,7 +40,7 @@ class Adam:
     eps: float = 1e-8
     weight_decay: float = 0.0
 
-    def build(self, parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
+    def build(self, parameters: Parameters) -> torch.optim.Optimizer:
         return torch.optim.Adam(parameters, self.lr, (self.beta1, self.beta2), self.eps, self.weight_decay)
 
 
@@ -40,7 +52,7 @@ class AdamW:
     eps: float = 1e-8
     weight_decay: float = 0.01
 
-    def build(self, parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
+    def build(self, parameters: Parameters) -> torch.optim.Optimizer:
         return torch.optim.AdamW(parameters, self.lr, (self.beta1, self.beta2), self.eps, self.weight_decay)
 
 

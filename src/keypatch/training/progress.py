@@ -19,10 +19,11 @@ class Record:
     loss: float
     terms: dict[str, float]
     positive: float  # mean Euclidean distance of matching pairs
-    negative: float  # and to the mined negatives
+    negative: float | None  # and to the mined negatives, where there are any
     rate: float  # pairs per second
     lr: float
     seconds: float  # of training, all sittings
+    statistics: dict[str, float]  # scalars that stateful terms and samplers keep, after the last step
     validation: float | None = None  # FPR95 on the validation set, in %, where it was taken
 
     def to_json(self) -> dict[str, Any]:
@@ -108,10 +109,10 @@ def progress_line(record: Record, total_pairs: int, validation: float | None = N
     left = (total_pairs - record.pairs) / record.rate if record.rate > 0 else 0.0
     shown = record.validation if record.validation is not None else validation
     score = "" if shown is None else f"  validation FPR95 {shown:.2f} %"
+    negatives = "" if record.negative is None else f"  negatives {record.negative:.3f}"
     return (
         f"{record.pairs / total_pairs:4.0%}  {record.pairs:,} of {total_pairs:,} pairs  {record.rate:,.0f} pairs/s  "
-        f"{_clock(left)} left  loss {record.loss:.4f}  positives {record.positive:.3f}  "
-        f"negatives {record.negative:.3f}{score}"
+        f"{_clock(left)} left  loss {record.loss:.4f}  positives {record.positive:.3f}{negatives}{score}"
     )
 
 

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from keypatch.errors import RecipeError
-from keypatch.losses import MEASURES, MINING, TERMS, AnyTerm, Measure, Mining, Reduction
+from keypatch.losses import MEASURES, MINING, TERMS, WEIGHTINGS, AnyTerm, Measure, Mining, Reduction, Weighting
 from keypatch.networks import NETWORKS, NetworkSpec
-from keypatch.sampling import SAMPLERS, Augmentation, RandomPairs
+from keypatch.sampling import SAMPLERS, Augmentation, Sampler
 from keypatch.training.optimizers import OPTIMIZERS, Optimizer
 from keypatch.training.schedules import SCHEDULES, Schedule
 
@@ -21,15 +21,17 @@ class Recipe:
 
     name: str
     network: NetworkSpec
-    sampler: RandomPairs
+    sampler: Sampler
     augment: Augmentation
-    mining: Mining
     loss: tuple[AnyTerm, ...]
     optimizer: Optimizer
     schedule: Schedule
     pairs: int  # the budget; the schedule stretches over it
+    mining: Mining | None = None  # of negatives, for the terms that compare with one
     reduction: Reduction = "mean"
     branches: Literal["together", "apart"] = "together"
+    weighting: Weighting | None = None  # of the pairs, from their descriptors
+    last_layer: float = 1.0  # times the learning rate, for the network's last layer with weights
     average: float = 0.0  # decay per step of a moving average of the weights, which is then what is used; 0 = none
     seed: int = 0
 
@@ -52,10 +54,11 @@ class Recipe:
 # The types a recipe file may name, by the annotation of the field. Nothing is imported by a name from a file.
 TYPES: dict[Any, dict[str, Any]] = {
     NetworkSpec: NETWORKS,
-    RandomPairs: SAMPLERS,
+    Sampler: SAMPLERS,
     Mining: MINING,
     AnyTerm: TERMS,
     Measure: MEASURES,
+    Weighting: WEIGHTINGS,
     Optimizer: OPTIMIZERS,
     Schedule: SCHEDULES,
 }

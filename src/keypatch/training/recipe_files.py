@@ -86,6 +86,11 @@ def checked(value: Any, hint: Any, where: str) -> Any:
         if value in get_args(hint):
             return value
         raise RecipeError(f"{where} must be one of {', '.join(map(str, get_args(hint)))}, not {value!r}.")
+    if origin in (Union, UnionType) and type(None) in get_args(hint):
+        if value in (None, "none"):
+            return None
+        (hint,) = (option for option in get_args(hint) if option is not type(None))
+        return checked(value, hint, where)
     if origin in (Union, UnionType):
         for option in get_args(hint):
             try:

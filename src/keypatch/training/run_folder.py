@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from keypatch.training.checkpoints import (
     checkpoint_path,
     find_checkpoints,
     load_checkpoint,
+    milestone_path,
     newest_checkpoint,
     save_checkpoint,
 )
@@ -65,6 +67,11 @@ class RunFolder:
         save_checkpoint(checkpoint_path(self.path, checkpoint.step), checkpoint)
         for old in find_checkpoints(self.path)[:-KEPT]:
             old.unlink(missing_ok=True)
+
+    def keep(self, checkpoint: Checkpoint, share: float) -> None:
+        """The weights as they are now, to be scored later; a run does not go on from them."""
+        bare = replace(checkpoint, optimizer={}, sampler_state={})
+        save_checkpoint(milestone_path(self.path, share), bare)
 
     def log(self, record: Record) -> None:
         try:

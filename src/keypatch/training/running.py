@@ -13,19 +13,22 @@ import torch
 from torch import Tensor
 
 from keypatch.errors import DataError, Interrupted, KeypatchError
-from keypatch.losses import State
+from keypatch.losses import Moment, State
 from keypatch.networks import PatchNetwork, choose_device
 from keypatch.patches import PatchSource
 from keypatch.provenance import provenance
 from keypatch.training.averaging import WeightAverage
 from keypatch.training.checkpoints import Checkpoint, optimizer_tensors, restore_optimizer
-from keypatch.training.feeding import Batches
+from keypatch.training.choosing import choose_pairs, chooser_of
+from keypatch.training.feeding import Batch, Batches
 from keypatch.training.interrupting import StopWish
 from keypatch.training.machine import choose_compile, choose_precision, compiled, keep_heap
+from keypatch.training.optimizers import parameter_groups
 from keypatch.training.progress import Record, Reporter
 from keypatch.training.recipe import Recipe
 from keypatch.training.run_folder import RunFolder
-from keypatch.training.stepping import CHUNK, Outcome, Step
+from keypatch.training.states import flat, nested, scalars
+from keypatch.training.stepping import CHUNK, Outcome, Step, layers_of
 from keypatch.training.tensorboard import tensorboard_log
 
 _LOG_SECONDS = 2.0
@@ -42,6 +45,7 @@ class Conditions:
     threads: int | None = None
     checkpoint_seconds: float = 60.0
     tensorboard: bool = False
+    keep: tuple[float, ...] = ()  # shares of the run whose weights stay, as checkpoints/at-025.safetensors
 
 
 def run(
@@ -142,7 +146,7 @@ class _Trainer:
         self.network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # missing in torch's stubs
         if checkpoint or weights:
             self.network.load_state_dict(dict(checkpoint.network if checkpoint else weights or {}))
-        self.optimizer = recipe.optimizer.build(self.network.parameters())
+        self.optimizer = recipe.optimizer.build(parameter_groups(self.network, recipe.last_layer))
         if checkpoint:
             restore_optimizer(self.optimizer, checkpoint.optimizer)
         self.average = None
@@ -152,11 +156,18 @@ class _Trainer:
         self.seconds_before = checkpoint.seconds if checkpoint else 0.0
         self.batches = Batches(recipe, source, source.classes(), self.device)
         self.step = self._make_step()
-        self.loss_states = _nested(checkpoint.loss_state, self.device) if checkpoint else {}
+        self.loss_states = nested(checkpoint.loss_state, self.device) if checkpoint else {}
+        self.chooser = chooser_of(recipe)
+        self.sampler_state: State = {}
+        if checkpoint:
+            self.sampler_state = {name: tensor.to(self.device) for name, tensor in checkpoint.sampler_state.items()}
+        elif self.chooser:
+            self.sampler_state = self.chooser.start(self.batches.classes, recipe.network.dim)
 
     def _make_step(self) -> Step:
         precision = choose_precision(self.conditions.precision, self.device)
         compiling = choose_compile(self.conditions.compile, self.device, self.network.per_patch)
+        compiling = compiling and not layers_of(self.recipe)
         trunk = compiled(self.network.trunk, self.reporter.say) if compiling else self.network.trunk
         chunk = CHUNK if self.network.per_patch and self.device.type == "cpu" else None
         return Step(self.network, self.recipe, trunk, precision, chunk)
@@ -167,13 +178,14 @@ class _Trainer:
         self.began = self.saved_at = time.perf_counter()
         window = _Window()
         with StopWish() as stop:
-            for step, x in enumerate(self.batches.feed(self.start, recipe.steps), start=self.start):
-                window.outcomes.append(self._advance(step, x))
+            for step, batch in enumerate(self.batches.feed(self.start, recipe.steps), start=self.start):
+                window.outcomes.append(self._advance(step, batch))
                 last = step + 1 == recipe.steps
                 score = self._validation(step + 1)
                 if last or score is not None or time.perf_counter() - window.since >= _LOG_SECONDS:
                     self._report(step + 1, window, score)
                     window = _Window()
+                self._keep(step + 1)
                 if last or stop or time.perf_counter() - self.saved_at >= self.conditions.checkpoint_seconds:
                     self._save(step + 1)
                 if stop and not last:
@@ -183,14 +195,18 @@ class _Trainer:
                     )
         self._finish()
 
-    def _advance(self, step: int, x: Tensor) -> Outcome:
+    def _advance(self, step: int, batch: Batch) -> Outcome:
         recipe = self.recipe
+        moment = Moment(step, recipe.steps)
         for group in self.optimizer.param_groups:
-            group["lr"] = recipe.optimizer.lr * recipe.schedule.factor(step / recipe.steps)
+            group["lr"] = recipe.optimizer.lr * recipe.schedule.factor(moment.share) * group["scale"]
         # Dropout draws from a generator seeded by the step, so a resumed run draws what the whole one would have.
         torch.manual_seed(recipe.seed * 1_000_003 + step + 1)
         self.optimizer.zero_grad(set_to_none=True)
-        outcome = self.step(x, self.loss_states)
+        state = self.sampler_state
+        if self.chooser:
+            batch, state = choose_pairs(batch, self.chooser, self.step, self.batches, state, moment)
+        outcome = self.step(batch, self.loss_states, moment)
         if not math.isfinite(outcome.loss):
             term = next((name for name, value in outcome.terms.items() if not math.isfinite(value)), "the sum")
             raise KeypatchError(
@@ -199,6 +215,7 @@ class _Trainer:
             )
         self.optimizer.step()
         self.loss_states = outcome.states
+        self.sampler_state = self.chooser.observe(outcome.batch, state, moment) if self.chooser else state
         if self.average:
             self.average.update(self.network, step)
         return outcome
@@ -223,10 +240,11 @@ class _Trainer:
             loss=loss,
             terms=terms,
             positive=positive,
-            negative=negative,
+            negative=None if math.isnan(negative) else negative,
             rate=len(window.outcomes) * pairs / max(time.perf_counter() - window.since, 1e-9),
             lr=self.optimizer.param_groups[0]["lr"],
             seconds=self._seconds(),
+            statistics=scalars({**self.loss_states, "sampler": self.sampler_state}),
             validation=score,
         )
         self.folder.log(record)
@@ -237,19 +255,26 @@ class _Trainer:
         return self.seconds_before + time.perf_counter() - self.began
 
     def _save(self, done: int) -> None:
-        self.folder.save(
-            Checkpoint(
-                recipe=self.recipe,
-                step=done,
-                seconds=self._seconds(),
-                network=self.network.state_dict(),
-                optimizer=optimizer_tensors(self.optimizer),
-                average=self.average.tensors if self.average else {},
-                loss_state=_flat(self.loss_states),
-                provenance=provenance(data=self.data_hash).to_json(),
-            )
-        )
+        self.folder.save(self._checkpoint(done))
         self.saved_at = time.perf_counter()
+
+    def _keep(self, done: int) -> None:
+        for share in self.conditions.keep:
+            if done == max(1, round(share * self.recipe.steps)):
+                self.folder.keep(self._checkpoint(done), share)
+
+    def _checkpoint(self, done: int) -> Checkpoint:
+        return Checkpoint(
+            recipe=self.recipe,
+            step=done,
+            seconds=self._seconds(),
+            network=self.network.state_dict(),
+            optimizer=optimizer_tensors(self.optimizer),
+            average=self.average.tensors if self.average else {},
+            loss_state=flat(self.loss_states),
+            sampler_state=self.sampler_state,
+            provenance=provenance(data=self.data_hash).to_json(),
+        )
 
     def _finish(self) -> None:
         card: dict[str, Any] = {
@@ -265,19 +290,6 @@ class _Trainer:
             "provenance": provenance(data=self.data_hash).to_json(),
         }
         self.folder.write_card(card)
-
-
-def _flat(states: Mapping[str, State]) -> dict[str, Tensor]:
-    return {f"{term}/{name}": tensor for term, state in states.items() for name, tensor in state.items()}
-
-
-def _nested(flat: Mapping[str, Tensor], device: torch.device) -> Mapping[str, State]:
-    """States by term from a checkpoint's "<term>/<name>" entries."""
-    states: dict[str, dict[str, Tensor]] = {}
-    for name, tensor in flat.items():
-        term, _, entry = name.partition("/")
-        states.setdefault(term, {})[entry] = tensor.to(device)
-    return states
 
 
 def _check_same_data(checkpoint: Checkpoint | None, data_hash: str) -> None:

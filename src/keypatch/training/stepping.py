@@ -1,19 +1,21 @@
 """One training step: descriptors of a batch, the loss, the gradients."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
-from keypatch.losses import Described, State, Total, total_loss
-from keypatch.networks import PatchNetwork
+from keypatch.losses import Described, Moment, State, Total, total_loss
+from keypatch.networks import PatchNetwork, unit_length
+from keypatch.training.feeding import Batch
 from keypatch.training.machine import Trunk
 from keypatch.training.recipe import Recipe
 
 # Patches per chunk on a CPU: activations stay in the cache, and compiling needs one shape. Compiled HyNet, AVX-512,
 # 512 pairs: 246 (32) and 248 (64) pairs/s in float32, 441 and 415 in bfloat16.
 CHUNK = 32
+_CANDIDATES = 256  # patches per chunk where nothing is differentiated and no shape is compiled
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,7 @@ class Outcome:
     positive: float
     negative: float
     states: Mapping[str, State]  # of stateful terms, for the next step
+    batch: Described  # detached
 
 
 @dataclass(frozen=True)
@@ -41,26 +44,64 @@ class Step:
     precision: torch.dtype
     chunk: int | None  # None = the whole batch at once
 
-    def __call__(self, x: Tensor, states: Mapping[str, State]) -> Outcome:
-        pairs = len(x) // 2
+    def __call__(self, batch: Batch, states: Mapping[str, State], moment: Moment | None = None) -> Outcome:
+        x, pairs = batch.x, batch.pairs
         apart = self.recipe.branches == "apart"
         parts = torch.split(x, self.chunk or (pairs if apart else len(x)))
-        outputs = [self._trunk(part) for part in parts]
+        outputs = [self._layers(part) for part in parts]
         # Cut here, the graph behind each chunk is freed as soon as its gradient has passed.
-        z = torch.cat([output.detach() for output in outputs])
-        z = (z.float() if z.dtype == torch.bfloat16 else z).requires_grad_()
-        heads = [self.network.head(half) for half in torch.split(z, pairs if apart else len(z))]
-        raw = torch.cat(heads)
-        batch = Described.of_pairs(raw[:pairs], raw[pairs:], self.recipe.mining)
-        total = total_loss(self.recipe.loss, batch, self.recipe.reduction, states)
-        outcome = _outcome(batch, total)
+        z, *maps = [_cut(tensors) for tensors in zip(*outputs, strict=True)]
+        heads = [self.network.head(view) for view in torch.split(z, pairs if apart else len(z))]
+        described = self._described(torch.cat(heads), batch, maps, moment)
+        total = total_loss(self.recipe.loss, described, self.recipe.reduction, states)
+        outcome = _outcome(described, total)
         total.value.backward()  # type: ignore[no-untyped-call]
-        assert z.grad is not None
-        gradients = torch.split(z.grad, [len(output) for output in outputs])
+        gradients = [torch.split(_gradient(leaf), [len(output[0]) for output in outputs]) for leaf in (z, *maps)]
         while outputs:
             output = outputs.pop()
-            output.backward(gradients[len(outputs)].to(output.dtype))  # type: ignore[no-untyped-call]
+            behind = [gradient[len(outputs)] for gradient in gradients]
+            torch.autograd.backward(output, [g.to(tensor.dtype) for g, tensor in zip(behind, output, strict=True)])
         return outcome
+
+    def _described(self, raw: Tensor, batch: Batch, maps: list[Tensor], moment: Moment | None) -> Described:
+        pairs = batch.pairs
+        described = Described.of_pairs(
+            raw[:pairs],
+            raw[pairs : 2 * pairs],
+            None,
+            point_id=batch.point_id,
+            raw_negatives=raw[2 * pairs :] if len(raw) > 2 * pairs else None,
+            moment=moment,
+            maps={name: layer[: 2 * pairs] for name, layer in zip(layers_of(self.recipe), maps, strict=True)},
+        )
+        if self.recipe.mining is not None:
+            described = replace(described, negatives=self.recipe.mining(described))
+        if self.recipe.weighting is not None:
+            described = replace(described, weights=self.recipe.weighting(described))
+        return described
+
+    @torch.no_grad()
+    def candidates(self, x: Tensor) -> Tensor:
+        """Unit descriptors of patches that may not be trained on; the network's statistics do not see them."""
+        self.network.eval()
+        try:
+            z = torch.cat([self._trunk(part).float() for part in torch.split(x, self.chunk or _CANDIDATES)])
+            return unit_length(self.network.head(z))
+        finally:
+            self.network.train()
+
+    def _layers(self, x: Tensor) -> tuple[Tensor, ...]:
+        """The trunk's output, then the layers that a term looks at."""
+        wanted = layers_of(self.recipe)
+        if not wanted:
+            return (self._trunk(x),)
+        maps: dict[str, Tensor] = {}
+        with torch.autocast(x.device.type, self.precision, enabled=self.precision != torch.float32):
+            for name, layer in self.network.layers.named_children():
+                x = layer(x)
+                if name in wanted:
+                    maps[name] = x.flatten(1).clone()  # the activation behind it works in place
+        return (x.flatten(1), *(maps[name] for name in wanted))
 
     def _trunk(self, x: Tensor) -> Tensor:
         if self.precision == torch.float32:
@@ -69,10 +110,26 @@ class Step:
             return self.trunk(x)
 
 
+def layers_of(recipe: Recipe) -> tuple[str, ...]:
+    """The layers of the network that terms of the loss look at."""
+    return tuple(dict.fromkeys(name for term in recipe.loss for name in getattr(term, "layers", ())))
+
+
+def _cut(tensors: tuple[Tensor, ...]) -> Tensor:
+    whole = torch.cat([tensor.detach() for tensor in tensors])
+    return (whole.float() if whole.dtype == torch.bfloat16 else whole).requires_grad_()
+
+
+def _gradient(leaf: Tensor) -> Tensor:
+    return torch.zeros_like(leaf) if leaf.grad is None else leaf.grad
+
+
 def _outcome(batch: Described, total: Total) -> Outcome:
     with torch.no_grad():
         positive = batch.positive_distances().mean()
         negative = batch.negative_distances().mean() if batch.negatives else positive.new_tensor(float("nan"))
         # one transfer for all figures: each would wait for the device
         figures = torch.stack([total.value.detach(), positive, negative, *total.parts.values()]).tolist()
-    return Outcome(figures[0], dict(zip(total.parts, figures[3:], strict=True)), figures[1], figures[2], total.states)
+    terms = dict(zip(total.parts, figures[3:], strict=True))
+    detached = replace(batch, raw=batch.raw.detach(), unit=batch.unit.detach(), maps={})
+    return Outcome(figures[0], terms, figures[1], figures[2], total.states, detached)

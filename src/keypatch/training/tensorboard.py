@@ -22,10 +22,12 @@ def tensorboard_log(folder: Path) -> Iterator[Callable[[Record], None]]:
             "loss/total": record.loss,
             **{f"loss/{name}": value for name, value in record.terms.items()},
             "distance/positive": record.positive,
-            "distance/negative": record.negative,
+            **{f"statistics/{name}": value for name, value in record.statistics.items()},
             "pairs per second": record.rate,
             "learning rate": record.lr,
         }
+        if record.negative is not None:
+            scalars["distance/negative"] = record.negative
         if record.validation is not None:
             scalars["validation FPR95 %"] = record.validation
         for name, value in scalars.items():
