@@ -17,3 +17,5 @@ HARDNET = Recipe(
     schedule=Linear(),
     pairs=50_000_000,  # 10 epochs of 5 million
 )
+
+RECIPES = ((HARDNET, "the hardest negative of rows and columns, margin 1"),)

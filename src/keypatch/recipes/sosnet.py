@@ -17,3 +17,5 @@ SOSNET = Recipe(
     schedule=Constant(),
     pairs=44_953_600,
 )
+
+RECIPES = ((SOSNET, "squared hinge and second-order similarity, on the L2-Net trunk"),)

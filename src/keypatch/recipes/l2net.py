@@ -1,0 +1,35 @@
+"""L2-Net (Tian et al., CVPR 2017). No training code is public: losses and settings are known from memory."""
+
+from dataclasses import replace
+
+from keypatch.losses import BatchSoftmax, Correlation, IntermediateSoftmax
+from keypatch.networks import CentralSurround, L2Net
+from keypatch.sampling import Augmentation, RandomPairs
+from keypatch.training import SGD, Recipe, Steps
+
+E1 = BatchSoftmax(weight=0.5)
+E2 = Correlation(weight=127.0)  # the sum of 128 * 127 entries against sums over 128 pairs
+E3 = IntermediateSoftmax(scaled=True, weight=0.5)  # unscaled, products of 32,768 numbers drown E1
+
+L2NET = Recipe(
+    name="l2net",
+    network=L2Net(dropout=0.0, gain=0.6),
+    sampler=RandomPairs(pairs=128),  # twice 64
+    augment=Augmentation(flips="hynet"),
+    loss=(E1, E2, E3),
+    branches="apart",
+    optimizer=SGD(lr=0.01, momentum=0.9, weight_decay=1e-4),
+    schedule=Steps(at=(0.4, 0.8), gamma=0.1),
+    pairs=50_000_000,  # HardNet's
+)
+L2NET_CS = replace(
+    L2NET,
+    name="l2net_cs",
+    network=CentralSurround(dropout=0.0),
+    loss=(E1, replace(E2, weight=510.0)),  # 256 * 255 entries
+)
+
+RECIPES = (
+    (L2NET, "softmax over the batch, correlations of dimensions, and the same softmax on the first and last maps"),
+    (L2NET_CS, "two towers, for the whole patch and its middle: 256 numbers"),
+)
