@@ -20,6 +20,7 @@ NAMES = [
     "list_names",
     "open_patches",
     "quickstart",
+    "study_methods",
     "train",
 ]
 

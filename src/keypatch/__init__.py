@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from keypatch.studies.inspecting import Inspection as Inspection
     from keypatch.studies.inspecting import inspect as inspect
     from keypatch.studies.listing import list_names as list_names
+    from keypatch.studies.methods import study_methods as study_methods
     from keypatch.studies.quickstart import quickstart as quickstart
     from keypatch.studies.training import train as train
     from keypatch.training.recipe import Recipe as Recipe
@@ -35,6 +36,7 @@ _HOME = {
     "list_names": "studies.listing",
     "open_patches": "patches.opening",
     "quickstart": "studies.quickstart",
+    "study_methods": "studies.methods",
     "train": "studies.training",
 }
 

@@ -20,6 +20,14 @@ def test_scores_are_printed_in_percent_and_written(keypatch: Callable, phototour
     assert row.split()[1] == f"{100 * result['scores']['fpr95.m50_120_120_0']:.2f}"
 
 
+def test_the_spread_is_printed_as_a_plain_number(keypatch: Callable, phototour: Path, tmp_path: Path) -> None:
+    shown = keypatch("evaluate", "rootsift", "--data", phototour, "--out", tmp_path / "result.json")
+    scores = json.loads((tmp_path / "result.json").read_text())["scores"]
+    header, row = shown.out.splitlines()[1:3]
+    assert header.split()[-2:] == ["M1", "d*M2"]
+    assert row.split()[-2:] == [f"{scores['spread.m1']:.4f}", f"{scores['spread.dm2']:.4f}"]
+
+
 def test_hpatches_has_a_column_per_level_and_a_row_per_sequence(keypatch: Callable, strips: Path) -> None:
     shown = keypatch("evaluate", "sift", "--on", "hpatches", "--data", strips)
     assert shown.code == 0
@@ -66,3 +74,11 @@ def test_rule_and_hpatches_do_not_go_together(keypatch: Callable, strips: Path) 
     shown = keypatch("evaluate", "sift", "--on", "hpatches", "--data", strips, "--rule", "hynet")
     assert shown.code == 2
     assert "--rule belongs to --on ubc" in shown.err
+
+
+def test_classes_of_images_have_a_column_per_k_and_a_row_of_deviations(keypatch: Callable, phototour: Path) -> None:
+    shown = keypatch("evaluate", "rootsift", "--on", "embedding", "--data", phototour)
+    assert shown.code == 0
+    titles, *rows = shown.out.splitlines()[1:]
+    assert " ".join(titles.split()) == "R@1 % R@10 % R@100 % NMI % F1 % M1 d*M2"
+    assert [row.split()[0] for row in rows] == ["all", "sd"] and len(rows[1].split()) == 3

@@ -4,7 +4,9 @@ from collections.abc import Callable
 
 import pytest
 
+from keypatch.recipes import PAPERS, RECIPES
 from keypatch.studies.listing import KINDS
+from keypatch.training.recipe_files import recipe_from_toml
 
 
 def test_all_kinds_are_listed(keypatch: Callable) -> None:
@@ -21,7 +23,28 @@ def test_one_kind_is_listed_alone(keypatch: Callable, kind: str) -> None:
     assert not any(other in shown.out.splitlines() for other in KINDS if other != kind)
 
 
-def test_an_unknown_kind_is_told_the_kinds(keypatch: Callable) -> None:
-    shown = keypatch("list", "recipies")
+def test_recipes_stand_under_their_papers_one_line_each(keypatch: Callable) -> None:
+    lines = [line.rstrip() for line in keypatch("list", "recipes").out.splitlines() if line.strip()]
+    expected = ["recipes"]
+    for paper, recipes in PAPERS.items():
+        expected += [paper, *(recipe.name for recipe, _ in recipes)]
+    assert [line if line in PAPERS else line.split()[0] for line in lines] == expected
+    assert all(line in expected or line.startswith("  ") for line in lines if line not in PAPERS)
+    columns = {line.index(about) for line in lines for paper in PAPERS.values() for _, about in paper if about in line}
+    assert len(columns) == 1
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_a_recipe_is_printed_as_a_recipe_file(keypatch: Callable, name: str) -> None:
+    shown = keypatch("list", name)
+    assert shown.code == 0
+    assert recipe_from_toml(shown.out) == RECIPES[name]
+
+
+@pytest.mark.parametrize(("wrong", "near"), [("recipies", "recipes"), ("hinet", "hynet"), ("losess", "losses")])
+def test_another_name_is_told_the_nearest_and_the_lists(keypatch: Callable, wrong: str, near: str) -> None:
+    shown = keypatch("list", wrong)
     assert shown.code == 2
+    assert f'"{wrong}"' in shown.err
+    assert f'Did you mean "{near}"?' in shown.err
     assert all(kind in shown.err for kind in KINDS)

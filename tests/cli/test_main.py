@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from keypatch.cli import evaluate, inspect, main, quickstart, train
+from keypatch.cli import evaluate, inspect, main, quickstart, study, train
 from keypatch.cli import list as list_
 
-COMMANDS = ("quickstart", "list", "inspect", "train", "evaluate")
+COMMANDS = ("quickstart", "list", "inspect", "train", "evaluate", "study methods")
 EXAMPLES = [
     line
-    for module in (evaluate, inspect, list_, quickstart, train)
+    for module in (evaluate, inspect, list_, quickstart, study, train)
     for line in module.EXAMPLES.splitlines()
     if line.startswith("keypatch")
 ]
@@ -25,12 +25,12 @@ EXAMPLES = [
 def test_help_names_every_command(keypatch: Callable) -> None:
     shown = keypatch("--help")
     assert shown.code == 0
-    assert all(f" {command} " in shown.out for command in COMMANDS)
+    assert all(f" {command.split()[0]} " in shown.out for command in COMMANDS)
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_help_of_a_command_ends_with_two_examples(keypatch: Callable, command: str) -> None:
-    shown = keypatch(command, "--help")
+    shown = keypatch(*command.split(), "--help")
     assert shown.code == 0
     assert shown.out.rstrip().splitlines()[-1].strip().startswith(f"keypatch {command}")
     assert shown.out.count(f"\n keypatch {command}") == 2
@@ -39,9 +39,9 @@ def test_help_of_a_command_ends_with_two_examples(keypatch: Callable, command: s
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_an_example_fits_one_line_and_uses_only_options_that_exist(keypatch: Callable, example: str) -> None:
     assert len(example) < 78
-    _, command, *words = example.split()
-    help_text = keypatch(command, "--help").out
-    assert all(re.search(rf"{word}\b", help_text) for word in words if word.startswith("--"))
+    command = next(command for command in COMMANDS if example.startswith(f"keypatch {command}"))
+    help_text = keypatch(*command.split(), "--help").out
+    assert all(re.search(rf"{word}\b", help_text) for word in example.split() if word.startswith("--"))
 
 
 def test_help_imports_no_torch() -> None:
@@ -138,7 +138,7 @@ def test_main_exits_with_the_code_of_the_run(monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.parametrize(
     ("command", "function", "renamed", "only_in_python"),
     [
-        (train.train, "train", {}, {"reporter", "checkpoint_seconds"}),
+        (train.train, "train", {}, {"reporter", "checkpoint_seconds", "keep"}),
         (evaluate.evaluate, "evaluate", {"sequence": "sequences"}, set()),
         (inspect.inspect, "inspect", {}, set()),
         (quickstart.quickstart, "quickstart", {}, {"reporter"}),
@@ -162,5 +162,5 @@ def test_options_that_messages_name_exist(keypatch: Callable) -> None:
         if path.parent.name != "cli"
         for option in re.findall(r"(?<![\w-])--[a-z][a-z-]+", path.read_text(encoding="utf-8"))
     }
-    offered = " ".join(keypatch(command, "--help").out for command in COMMANDS)
+    offered = " ".join(keypatch(*command.split(), "--help").out for command in COMMANDS)
     assert sorted(option for option in named - {"--force-reinstall"} if f"{option} " not in offered) == []

@@ -3,6 +3,7 @@
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from keypatch.errors import DataError
 from keypatch.networks import TFeat, save_weights
 from keypatch.studies.inspecting import inspect
 from keypatch.training.recipe_files import recipe_to_toml
+from keypatch.zoo import names
 
 
 @pytest.fixture
@@ -30,6 +32,21 @@ def test_a_patch_set_is_counted(small_set: Path) -> None:
     assert found.facts["points"] == "80, 4.0 patches each (at most 4)"
     assert found.facts["m50_160_160_0.txt"] == "80 matching and 80 other pairs"
     assert found.facts["about"] == "noise in blocks"
+
+
+def test_images_in_class_folders_are_counted(tmp_path: Path) -> None:
+    for name, count in {"Greek/alpha": 3, "Greek/beta": 2, "Latin/a": 1}.items():
+        (tmp_path / name).mkdir(parents=True)
+        for k in range(count):
+            Image.fromarray(np.full((9, 9), 40 * k, np.uint8)).save(tmp_path / name / f"{k}.png")
+    found = inspect(tmp_path)
+    assert (found.kind, found.problems) == ("images in class folders", ())
+    assert found.facts["classes"] == "3, 2.0 images each (1 to 3)"
+    assert found.facts["images"] == "6, read as grey squares of 64x64 pixels"
+    assert found.facts["left out"].startswith("1 classes")
+    (tmp_path / "Greek" / "beta" / "0.png").write_bytes(b"no")
+    harmed = inspect(tmp_path)
+    assert "beta/0.png is not an image" in harmed.problems[0] and harmed.facts["classes"] == found.facts["classes"]
 
 
 def _cut_info(folder: Path) -> None:
@@ -138,6 +155,7 @@ def test_a_result_shows_its_scores(small_set: Path, tmp_path: Path) -> None:
     assert found.kind == "result"
     assert found.facts["descriptor"] == "sift"
     assert found.facts["rank1"] == f"{100 * result.scores['rank1']:.2f} %"
+    assert found.facts["spread.dm2"] == f"{result.scores['spread.dm2']:.4f}"
 
 
 def test_a_result_of_a_newer_format_is_a_problem(tmp_path: Path) -> None:
@@ -179,3 +197,41 @@ def test_a_recipe_of_the_package_is_a_recipe_file_too(tmp_path: Path) -> None:
 
     (tmp_path / "mine.toml").write_text(recipe_to_toml(HYNET))
     assert inspect(tmp_path / "mine.toml").problems == ()
+
+
+def test_a_shipped_descriptor_shows_its_card() -> None:
+    card = next(card for card in names() if card.network)
+    found = inspect(card.name)
+    assert found.kind == "shipped descriptor"
+    assert found.problems == ()
+    assert (found.facts["about"], found.facts["trained on"], found.facts["terms"]) == (
+        card.about,
+        card.trained_on,
+        card.terms,
+    )
+    score = next(iter(card.scores))
+    assert found.facts[score] == f"{100 * card.scores[score]:.2f} %"
+    assert "bytes" in found.facts["weights"]
+
+
+def test_sift_is_made_by_hand() -> None:
+    found = inspect("sift")
+    assert found.kind == "descriptor made by hand"
+    assert found.facts["descriptors"] == "128 numbers"
+    assert found.problems == ()
+
+
+def test_shipped_weights_that_are_not_those_of_the_card_are_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
+    card = next(card for card in names() if card.network)
+    monkeypatch.setattr("keypatch.studies.inspecting.names", lambda: [replace(card, weights_hash="00")])
+    found = inspect(card.name)
+    assert found.facts["about"] == card.about
+    assert "not the file its card describes" in found.problems[0]
+
+
+def test_a_path_is_never_a_name_and_a_near_name_is_offered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("sift").write_text("mine")
+    assert inspect(Path("sift")).kind == "file of an unknown kind"
+    with pytest.raises(DataError, match='Did you mean "rootsift"'):
+        inspect("rotsift")

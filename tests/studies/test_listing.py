@@ -1,12 +1,16 @@
 """Names and what they are."""
 
+from pathlib import Path
+
 import pytest
 
+from keypatch.benchmarks.evaluating import BENCHMARKS
 from keypatch.errors import KeypatchError
 from keypatch.losses import TERMS
 from keypatch.networks import NETWORKS
-from keypatch.recipes import RECIPES
-from keypatch.studies.listing import KINDS, list_names
+from keypatch.recipes import PAPERS, RECIPES
+from keypatch.studies.listing import KINDS, list_names, recipe_text
+from keypatch.training.recipe_files import write_recipe
 from keypatch.zoo import names
 
 
@@ -16,7 +20,7 @@ def test_every_table_is_listed_whole() -> None:
     assert listed["recipes"] == set(RECIPES)
     assert listed["networks"] == set(NETWORKS)
     assert listed["losses"] == set(TERMS)
-    assert listed["benchmarks"] == {"ubc", "hpatches"}
+    assert listed["benchmarks"] == set(BENCHMARKS)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -29,3 +33,18 @@ def test_every_name_says_in_one_line_what_it_is(kind: str) -> None:
 def test_an_unknown_kind_raises() -> None:
     with pytest.raises(KeypatchError, match="descriptors, recipes"):
         list_names("nets")
+
+
+def test_a_recipe_is_listed_with_its_paper() -> None:
+    papers = {entry.name: entry.paper for entry in list_names("recipes")["recipes"]}
+    assert papers == {recipe.name: paper for paper, recipes in PAPERS.items() for recipe, _ in recipes}
+
+
+def test_a_recipe_file_is_shown_too(tmp_path: Path) -> None:
+    write_recipe(tmp_path / "mine.toml", RECIPES["hardnet"])
+    assert recipe_text(str(tmp_path / "mine.toml")) == recipe_text("hardnet")
+
+
+def test_neither_a_list_nor_a_recipe_raises() -> None:
+    with pytest.raises(KeypatchError, match=r'neither a list nor a recipe "hardnt"\. Did you mean "hardnet"'):
+        recipe_text("hardnt")

@@ -21,7 +21,10 @@ FORMAT_NUMBER = 1
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """Scores under flat names ("fpr95.m50_100000_100000_0"), all fractions; nan where a score is not defined."""
+    """Scores under flat names ("fpr95.m50_100000_100000_0"); nan where a score is not defined.
+
+    All are fractions but the moments "spread.m1" and "spread.dm2".
+    """
 
     benchmark: str
     descriptor: str
@@ -77,6 +80,11 @@ class Result:
         except ValueError as error:
             raise DataError(f"{path} is not a JSON file ({error}).") from None
         return cls.from_json(value, str(path))
+
+
+def score_text(name: str, score: float) -> str:
+    """A score for people: a fraction in %, a moment of the spread as it is."""
+    return f"{score:.4f}" if "spread." in name else f"{100 * score:.2f} %"
 
 
 def provenance_of(describer: Describer, data_hash: str) -> Provenance:

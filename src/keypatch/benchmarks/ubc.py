@@ -19,10 +19,13 @@ from keypatch.metrics import (
     rank1,
     roc_auc,
     roc_curve,
+    spread_moments,
 )
 from keypatch.patches.opening import open_patches
 from keypatch.patches.pair_lists import find_pairs
 from keypatch.patches.patch_set import Pairs, PatchSet
+
+SPREAD_PAIRS = 100_000
 
 
 def evaluate_ubc(
@@ -32,7 +35,8 @@ def evaluate_ubc(
 
     Scores for each list: "fpr95.<list>" by the given rule, "ap.<list>" (average precision), "auc.<list>" (area under
     the ROC curve), with the curves "pr.<list>" and "roc.<list>"; "rank1" is the share of points whose first patch is
-    nearer to the point's last patch than to the last patch of every other point.
+    nearer to the point's last patch than to the last patch of every other point; "spread.m1" and "spread.dm2" are GOR's
+    M1 and d times M2 over random patches of different points (`spread_over_points`).
     """
     patch_set = data if isinstance(data, PatchSet) else open_patches(data)
     lists = find_pairs(patch_set.folder, len(patch_set), patch_set.point_id) if patch_set.folder else ()
@@ -52,6 +56,8 @@ def evaluate_ubc(
         curves[f"pr.{pairs.name}"] = precision_recall_curve(distances, pairs.is_match).thinned()
         curves[f"roc.{pairs.name}"] = roc_curve(distances, pairs.is_match).thinned()
     scores["rank1"] = rank1_over_points(descriptors, patch_set)
+    m1, m2 = spread_over_points(descriptors, patch_set)
+    scores["spread.m1"], scores["spread.dm2"] = m1, describer.dim * m2
     return Result(
         benchmark="ubc",
         descriptor=describer.name,
@@ -80,6 +86,17 @@ def rank1_over_points(descriptors: NDArray[np.float32], patch_set: PatchSet) -> 
     classes = patch_set.classes()
     first, last = classes.members[classes.starts[:-1]], classes.members[classes.starts[1:] - 1]
     return rank1(descriptors[first], descriptors[last], np.arange(classes.count))
+
+
+def spread_over_points(descriptors: NDArray[np.float32], patch_set: PatchSet) -> tuple[float, float]:
+    """GOR's M1 and M2 over random pairs of patches of different points, the same pairs for every describer.
+
+    Raw descriptors are scaled to unit length. 100,000 pairs tell d * M2 of a spread-out descriptor to about 0.005.
+    """
+    rng = np.random.default_rng(0)
+    first, second = rng.integers(0, len(patch_set), (2, SPREAD_PAIRS))
+    different = patch_set.point_id[first] != patch_set.point_id[second]
+    return spread_moments(descriptors[first[different]], descriptors[second[different]])
 
 
 def _hash(patch_set: PatchSet, lists: Sequence[Pairs]) -> str:

@@ -7,13 +7,13 @@ import typer
 from keypatch.cli.options import examples
 from keypatch.cli.printing import open_console, print_facts
 
-EXAMPLES = examples("keypatch inspect embedded-test", "keypatch inspect runs/quickstart")
+EXAMPLES = examples("keypatch inspect hynet-notredame", "keypatch inspect runs/quickstart")
 
 
 def inspect(
-    path: Annotated[str, typer.Argument(help="A patch set, a run folder, a checkpoint, weights, a recipe, a result.")],
+    path: Annotated[str, typer.Argument(help="A patch set, a run, weights, a recipe, a result, or a name.")],
 ) -> None:
-    """Say what a file or folder is, what is in it and what is wrong with it (then the exit code is 2)."""
+    """Say what a file, a folder or a descriptor's name is and what is wrong with it (then the exit code is 2)."""
     from keypatch.studies.inspecting import inspect as look
 
     found = look(path)

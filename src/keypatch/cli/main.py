@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from keypatch.cli import evaluate, inspect, quickstart, train
+from keypatch.cli import evaluate, inspect, quickstart, study, train
 from keypatch.cli import list as list_  # not the builtin
 from keypatch.errors import Interrupted, KeypatchError
 
@@ -27,6 +27,7 @@ app.command("list", epilog=list_.EXAMPLES)(list_.list_command)
 app.command("inspect", epilog=inspect.EXAMPLES)(inspect.inspect)
 app.command("train", epilog=train.EXAMPLES)(train.train)
 app.command("evaluate", epilog=evaluate.EXAMPLES)(evaluate.evaluate)
+app.add_typer(study.app, name="study")
 
 
 def _print_version(wanted: bool) -> None:

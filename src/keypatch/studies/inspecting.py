@@ -1,15 +1,17 @@
-"""What a file or folder is, what is in it and what is wrong with it."""
+"""What a file, a folder or a descriptor's name is, what is in it and what is wrong with it."""
 
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 
 from safetensors import SafetensorError, safe_open
 
 from keypatch.errors import DataError, KeypatchError
 from keypatch.patches.opening import EMBEDDED, find_layout
-from keypatch.studies.inspecting_patches import Findings, look_at_hpatches, look_at_phototour
+from keypatch.studies.inspecting_patches import Findings, look_at_hpatches, look_at_images, look_at_phototour
 from keypatch.studies.inspecting_runs import (
     look_at_card,
     look_at_checkpoint,
@@ -18,7 +20,9 @@ from keypatch.studies.inspecting_runs import (
     look_at_result,
     look_at_run,
     look_at_weights,
+    look_at_zoo,
 )
+from keypatch.zoo import names
 
 Look = Callable[[Path], Findings]
 
@@ -34,11 +38,15 @@ class Inspection:
 
 
 def inspect(path: str | Path) -> Inspection:
-    """Look at a file or folder; faults inside it are reported, not raised.
+    """Look at a file, a folder or a descriptor's name; faults inside it are reported, not raised.
 
     Raises:
         DataError: there is nothing at this path.
     """
+    card = next((card for card in names() if card.name == path), None)  # before a file of that name, as for `find`
+    if card is not None:
+        kind = "shipped descriptor" if card.network else "descriptor made by hand"
+        return _collect(card.name, kind, partial(look_at_zoo, card), Path(card.name))
     if str(path) in EMBEDDED:
         from keypatch.patches.embedded import embedded_folder
 
@@ -46,9 +54,19 @@ def inspect(path: str | Path) -> Inspection:
         return _collect(str(path), "patch set made from embedded photographs", look_at_phototour, folder)
     place = Path(path).expanduser()
     if not place.exists():
-        raise DataError(f"{path}: there is no such file or folder. Embedded sets: {', '.join(EMBEDDED)}.")
+        raise DataError(_nothing_called(str(path)))
     kind, look = _kind_of_folder(place) if place.is_dir() else _kind_of_file(place)
     return _collect(str(path), kind, look, place)
+
+
+def _nothing_called(name: str) -> str:
+    descriptors = [card.name for card in names()]
+    close = get_close_matches(name, [*descriptors, *EMBEDDED], n=1)
+    hint = f' Did you mean "{close[0]}"?' if close else ""
+    return (
+        f"{name}: there is no such file or folder.{hint} "
+        f"Known by name are the descriptors {', '.join(descriptors)} and the sets {', '.join(EMBEDDED)}."
+    )
 
 
 def _collect(name: str, kind: str, look: Look, place: Path) -> Inspection:
@@ -75,6 +93,8 @@ def _kind_of_folder(folder: Path) -> tuple[str, Look]:
         return "folder of an unknown kind", _fault(f"{error} It is no training run either: there is no recipe.toml.")
     if layout == "phototour":
         return "patch set (PhotoTour layout)", look_at_phototour
+    if layout == "images":
+        return "images in class folders", look_at_images
     return "patch strips (HPatches layout)", look_at_hpatches
 
 

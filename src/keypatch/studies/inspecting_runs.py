@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from keypatch.benchmarks.result import Result
+from keypatch.benchmarks.result import Result, score_text
 from keypatch.errors import DataError
 from keypatch.files import hash_file
 from keypatch.networks import NetworkSpec, PatchNetwork
@@ -13,6 +13,7 @@ from keypatch.training import Recipe
 from keypatch.training.checkpoints import find_checkpoints, load_checkpoint
 from keypatch.training.recipe_files import read_recipe
 from keypatch.zoo import Card
+from keypatch.zoo.cards import shipped_file
 
 
 def look_at_run(folder: Path) -> Findings:
@@ -51,10 +52,14 @@ def look_at_published(file: Path) -> Findings:
 
 
 def look_at_card(file: Path) -> Findings:
-    card = Card.load(file)
-    for name, value in card.to_json().items():
-        if value and not name.startswith("format"):
-            yield name, str(value)
+    yield from _card_facts(Card.load(file))
+
+
+def look_at_zoo(card: Card, _: Path) -> Findings:
+    """A name of the zoo: its card, and whether its weights are the ones the card describes."""
+    yield from _card_facts(card)
+    if card.network:
+        yield "weights", f"{shipped_file(card).stat().st_size:,} bytes"
 
 
 def look_at_result(file: Path) -> Findings:
@@ -64,8 +69,21 @@ def look_at_result(file: Path) -> Findings:
     for name, setting in result.settings.items():
         yield name, str(setting)
     for name, score in result.scores.items():
-        yield name, f"{100 * score:.2f} %"
+        yield name, score_text(name, score)
     yield "made", f"{result.provenance.date} by keypatch {result.provenance.version} ({result.provenance.command})"
+
+
+def _card_facts(card: Card) -> Findings:
+    yield "name", card.name
+    yield "about", card.about
+    yield "descriptors", f"{card.dim} numbers"
+    for name, value in (("network", card.network), ("trained on", card.trained_on), ("terms", card.terms)):
+        if value:
+            yield name, value
+    for name, score in card.scores.items():
+        yield name, score_text(name, score)
+    if card.weights_hash:
+        yield "SHA-256", card.weights_hash
 
 
 def _recipe_facts(recipe: Recipe) -> Findings:

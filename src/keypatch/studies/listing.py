@@ -3,6 +3,7 @@
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 
 from keypatch.errors import KeypatchError
 
@@ -11,13 +12,29 @@ from keypatch.errors import KeypatchError
 class Name:
     name: str
     about: str
+    paper: str = ""  # of a recipe
 
 
 def list_names(kind: str | None = None) -> dict[str, tuple[Name, ...]]:
-    """Names by kind, of all kinds or of one: descriptors, recipes, networks, losses, benchmarks."""
+    """Names by kind, of all kinds or of one: descriptors, recipes (by paper), networks, losses, benchmarks."""
     if kind is not None and kind not in KINDS:
         raise KeypatchError(f'There is no list of "{kind}". Choose one of {", ".join(KINDS)}.')
     return {each: KINDS[each]() for each in KINDS if kind in (None, each)}
+
+
+def recipe_text(name: str) -> str:
+    """A recipe by its name, or from a recipe.toml, with every field, as it would stand in a recipe.toml."""
+    from keypatch.recipes import RECIPES, find_recipe
+    from keypatch.training.recipe_files import recipe_to_toml
+
+    if name not in RECIPES and not name.endswith(".toml"):
+        close = get_close_matches(name, [*KINDS, *RECIPES], n=1)
+        hint = f' Did you mean "{close[0]}"?' if close else ""
+        raise KeypatchError(
+            f'There is neither a list nor a recipe "{name}".{hint} '
+            f"The lists are {', '.join(KINDS)}; `keypatch list recipes` names the recipes."
+        )
+    return recipe_to_toml(find_recipe(name))
 
 
 def _descriptors() -> tuple[Name, ...]:
@@ -27,16 +44,9 @@ def _descriptors() -> tuple[Name, ...]:
 
 
 def _recipes() -> tuple[Name, ...]:
-    from keypatch.recipes import RECIPES
+    from keypatch.recipes import PAPERS
 
-    return tuple(
-        Name(
-            recipe.name,
-            f"{type(recipe.network).__name__} with {' + '.join(type(term).__name__ for term in recipe.loss)}, "
-            f"{recipe.sampler.pairs} pairs a batch, {type(recipe.optimizer).__name__} at {recipe.optimizer.lr:g}",
-        )
-        for recipe in RECIPES.values()
-    )
+    return tuple(Name(recipe.name, about, paper) for paper, recipes in PAPERS.items() for recipe, about in recipes)
 
 
 def _networks() -> tuple[Name, ...]:

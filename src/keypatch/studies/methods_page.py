@@ -1,0 +1,149 @@
+"""The page of a study of methods: table.md."""
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+from keypatch.benchmarks.result import score_text
+from keypatch.files import write_text
+from keypatch.studies.methods_rows import Row
+from keypatch.studies.methods_table import PUBLISHED, WITHOUT_FIGURE, Column, Line, Table, mean, ranks
+
+NAMES = {"fpr95": "FPR95", "ap": "AP", "rank1": "rank-1", "spread.m1": "M1", "spread.dm2": "d*M2"}
+LEVELS = {"e": "easy", "h": "hard", "t": "tough"}
+
+
+def write_page(path: Path, table: Table) -> None:
+    parts = [_opening(table)]
+    if table.lines:
+        parts += [_ends(table), _equal_minutes(table), *_papers(table), *_every_score(table)]
+    if table.unfinished:
+        parts.append(_unfinished(table))
+    write_text(path, "\n\n".join(parts) + "\n")
+
+
+def main_columns(table: Table) -> list[Column]:
+    """What is shown first: of pair lists the headline and rank-1 and the spread, of strips easy, hard and tough."""
+    shown = ("rank1", "spread.dm2", *(f"rank1.{level}" for level in LEVELS))
+    return [column for column in table.columns if column in table.headlines or column.score in shown]
+
+
+def heading(column: Column) -> str:
+    """ "castle-test hard FPR95 %" of fpr95.hard_6000_6000_0, without what is only the size of the list."""
+    if column.score in NAMES:
+        name, part = NAMES[column.score], ""
+    else:
+        kind, _, part = column.score.partition(".")
+        name = NAMES.get(kind, kind)
+    part = LEVELS.get(part, part.split("_")[0])
+    unit = " %" if score_text(column.score, 0.0).endswith("%") else ""
+    return " ".join(filter(None, (column.test, part, name))) + unit
+
+
+def cell(column: Column, scores: Sequence[float]) -> str:
+    """The mean, and behind it every seed's value where there are several; "-" where the score was not taken."""
+
+    def text(score: float) -> str:
+        return "-" if math.isnan(score) else score_text(column.score, score).removesuffix(" %")
+
+    seeds = f" ({', '.join(map(text, scores))})" if len(scores) > 1 else ""
+    return text(mean(scores)) + seeds
+
+
+def why(row: Row) -> str:
+    """Why a row has no place in the table."""
+    return f"failed: {row.failed}" if row.failed else "not finished yet"
+
+
+def _opening(table: Table) -> str:
+    said, rows = table.conditions, [row for line in table.lines for row in line.rows]
+    changed = f", with {', '.join(said['settings'])}" if said["settings"] else ""
+    paragraphs = [
+        "# Methods under equal conditions",
+        f"{len(table.lines)} recipes, each trained on {said['data']} for {said['pairs']:,} pairs in batches of "
+        f"{said['batch']}{changed}.",
+    ]
+    if rows:
+        seeds = sorted({row.seed for row in rows})
+        how = sorted({"{precision} on {device}, threads: {threads}".format(**row.run) for row in rows})
+        machines = sorted({str(row.provenance["machine"]) for row in rows})
+        paragraphs[-1] += (
+            f" Seeds: {', '.join(map(str, seeds))}. Computed in {' and '.join(how)} ({' and '.join(machines)})."
+        )
+        if len(how) > 1 or len(machines) > 1:
+            paragraphs.append("The rows were computed in several ways or places, so their minutes do not compare.")
+        paragraphs.append(
+            "Scores are means over the seeds, every seed's value behind them where there are several. FPR95: lower is "
+            "better; rank-1: higher is better; d*M2: 1 for a spread-out descriptor, more for a crowded one. Best first "
+            f"by {' and '.join(map(heading, table.headlines))}."
+        )
+    return "\n\n".join(paragraphs)
+
+
+def _ends(table: Table) -> str:
+    columns = main_columns(table)
+    head = ["recipe", *map(heading, columns), "minutes", "pairs/s"]
+    rows = [
+        [line.recipe, *(cell(column, line.scores(column)) for column in columns), *_speed(line)] for line in table.lines
+    ]
+    return _section("At the end of the run", "", head, rows)
+
+
+def _speed(line: Line) -> tuple[str, str]:
+    return f"{mean(line.seconds) / 60:.1f}", f"{mean(line.rates):,.0f}"
+
+
+def _equal_minutes(table: Table) -> str:
+    seconds = table.equal_seconds
+    text = (
+        f"After {seconds / 60:.1f} minutes of training, the time of the shortest run, interpolated between the scores "
+        "at 25, 50, 75 and 100 % of each run; - where a run had not reached its first quarter. Schedules stretch over "
+        "the whole run, so a slower recipe is seen here before its learning rate has fallen."
+    )
+    columns = table.headlines
+    head = ["recipe", *map(heading, columns)]
+    rows = [
+        [line.recipe, *(cell(column, line.scores_after(seconds, column)) for column in columns)] for line in table.lines
+    ]
+    return _section("At equal minutes", text, head, rows)
+
+
+def _papers(table: Table) -> list[str]:
+    places = ranks(table)
+    text = (
+        "The papers' figures are means of FPR95 over the six pairs of training and test set of PhotoTour, each under "
+        "the conditions of its paper; places are among the recipes of this study that have a figure."
+    )
+    head = ["recipe", "paper's FPR95 %", "paper's place", "our place", "source of the figure"]
+    rows = []
+    for line in table.lines:
+        if line.recipe in places:
+            published, (theirs, ours) = PUBLISHED[line.recipe], places[line.recipe]
+            rows.append([line.recipe, f"{published.fpr95:.2f}", str(theirs), str(ours), published.source])
+        elif line.recipe in WITHOUT_FIGURE:
+            rows.append([line.recipe, "-", "-", "-", "the paper's figures are not at hand"])
+    return [_section("The papers' order", text, head, rows)] if rows else []
+
+
+def _every_score(table: Table) -> list[str]:
+    """A section per test set, under the names of result files."""
+    sections = []
+    for test in dict.fromkeys(column.test for column in table.columns):
+        columns = [column for column in table.columns if column.test == test]
+        rows = [[line.recipe, *(cell(column, line.scores(column)) for column in columns)] for line in table.lines]
+        sections.append(_section(f"Every score on {test}", "", ["recipe", *(c.score for c in columns)], rows))
+    return sections
+
+
+def _unfinished(table: Table) -> str:
+    return _section("Without a result", "", ["row", "why"], [[row.name, why(row)] for row in table.unfinished])
+
+
+def _section(title: str, text: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    columns = zip(*rows, strict=True)
+    sides = ["---:" if all(set(value) <= set("0123456789.,()- ") for value in column) else "---" for column in columns]
+    lines = [
+        "| " + " | ".join(value.replace("|", "\\|").replace("\n", " ") for value in row) + " |"
+        for row in (head, sides, *rows)
+    ]
+    return "\n".join([f"## {title}", "", *([text, ""] if text else []), *lines])

@@ -1,0 +1,123 @@
+"""The rows of a study of methods: what one recipe with one seed reached, a JSON file each."""
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from keypatch.errors import DataError
+from keypatch.files import reason, write_json
+
+FORMAT = "keypatch-study-row"
+FORMAT_NUMBER = 1
+
+Scores = Mapping[str, float]  # under the names of result files
+
+
+@dataclass(frozen=True)
+class Milestone:
+    """The run after a share of its budget, scored."""
+
+    share: float
+    pairs: int
+    seconds: float  # of training, all sittings
+    scores: Mapping[str, Scores] = field(default_factory=dict)  # by the name of the test set
+
+
+@dataclass(frozen=True)
+class Row:
+    """A recipe and a seed. `failed` is the sentence of the fault that ended it, empty where there was none."""
+
+    recipe: str
+    seed: int
+    recipe_hash: str  # SHA-256 of its TOML
+    milestones: tuple[Milestone, ...] = ()
+    failed: str = ""
+    run: Mapping[str, Any] = field(default_factory=dict)  # device, precision and threads of the training
+    tests: Mapping[str, str] = field(default_factory=dict)  # SHA-256 of the data of each test set
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        return f"{self.recipe}-{self.seed}"
+
+    def at(self, share: float) -> Milestone | None:
+        """The milestone after this share of the run, if it was scored."""
+        return next((milestone for milestone in self.milestones if milestone.share == share), None)
+
+    def lacks(self, share: float, test: str) -> bool:
+        milestone = self.at(share)
+        return milestone is None or test not in milestone.scores
+
+    def with_milestone(self, milestone: Milestone) -> "Row":
+        others = [each for each in self.milestones if each.share != milestone.share]
+        return replace(self, milestones=tuple(sorted([*others, milestone], key=lambda each: each.share)))
+
+    def score_at(self, seconds: float, test: str, score: str) -> float:
+        """A score after so many seconds of training, interpolated between milestones; nan before the first."""
+        known = [each for each in self.milestones if score in each.scores.get(test, {})]
+        if not known:
+            return math.nan
+        times, values = [each.seconds for each in known], [each.scores[test][score] for each in known]
+        return float(np.interp(seconds, times, values, left=math.nan))
+
+    @property
+    def rate(self) -> float:
+        """Pairs per second of training over the whole run; nan before its end."""
+        end = self.at(1.0)
+        return end.pairs / end.seconds if end else math.nan
+
+    def save(self, folder: Path) -> None:
+        head = {"format": FORMAT, "format_number": FORMAT_NUMBER, "pairs_per_second": number_or_none(self.rate)}
+        write_json(folder / f"{self.name}.json", {**head, **_without_nan(self)})
+
+    @classmethod
+    def load(cls, path: Path) -> "Row":
+        try:
+            value = json.loads(path.read_text(encoding="utf-8"))
+        except OSError as error:
+            raise DataError(f"{path} cannot be read: {reason(error)}.") from None
+        except ValueError as error:
+            raise DataError(f"{path} is not a JSON file ({error}). Remove it and run the study again.") from None
+        if not isinstance(value, dict) or value.pop("format", None) != FORMAT:
+            raise DataError(f"{path} is not a row of a study of keypatch. Move it elsewhere.")
+        number = value.pop("format_number", None)
+        if not isinstance(number, int) or number > FORMAT_NUMBER:
+            raise DataError(f"{path} has the format {FORMAT} {number}, newer than this keypatch. Upgrade keypatch.")
+        value.pop("pairs_per_second", None)  # follows from the milestones
+        try:
+            milestones = tuple(_milestone(each) for each in value.pop("milestones"))
+            return cls(milestones=milestones, **value)
+        except (KeyError, TypeError, AttributeError) as error:
+            raise DataError(f"{path} is incomplete ({error}). Remove it and run the study again.") from None
+
+
+def load_rows(folder: Path) -> list[Row]:
+    """The rows in a folder, by name."""
+    return [Row.load(path) for path in sorted(folder.glob("*.json"))]
+
+
+def _milestone(value: Mapping[str, Any]) -> Milestone:
+    scores = {
+        test: {name: math.nan if score is None else float(score) for name, score in named.items()}
+        for test, named in value["scores"].items()
+    }
+    return Milestone(**{**value, "scores": scores})
+
+
+def _without_nan(row: Row) -> dict[str, Any]:
+    """Plain values; a score that is not defined becomes null, which JSON knows."""
+    value = asdict(row)
+    for milestone in value["milestones"]:
+        for scores in milestone["scores"].values():
+            scores.update({name: number_or_none(score) for name, score in scores.items()})
+    return value
+
+
+def number_or_none(value: float) -> float | None:
+    """None for nan, which JSON does not know."""
+    return None if math.isnan(value) else value

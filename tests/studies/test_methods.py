@@ -1,0 +1,307 @@
+"""The study itself on tiny data: equal conditions, what is finished stays, faults and stops cost nothing else."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from keypatch.errors import DataError, Interrupted, KeypatchError, RecipeError
+from keypatch.files import lock
+from keypatch.recipes import HARDNET, HYNET
+from keypatch.studies import methods
+from keypatch.studies.methods import study_methods
+from keypatch.studies.methods_table import Table
+from keypatch.training.checkpoints import load_checkpoint, milestone_path
+from keypatch.training.progress import Silent
+from keypatch.training.recipe_files import read_recipe
+
+THIN = ("network.width=4", "network.dim=16")
+EXACT: dict[str, Any] = {"device": "cpu", "precision": "float32", "compile": "off", "threads": 1}
+
+
+class Told(Silent):
+    def __init__(self) -> None:
+        self.said: list[str] = []
+
+    def say(self, message: str) -> None:
+        self.said.append(message)
+
+
+@pytest.fixture
+def study(small_set: Path, tmp_path: Path) -> Callable[..., Table]:
+    """study(...) -> its table, of two thin recipes of four steps unless told otherwise."""
+
+    def call(**changes: Any) -> Table:
+        usual = {"pairs": 128, "out": tmp_path / "study", "recipes": ["hardnet", "sosnet"], "tests": [small_set]}
+        return study_methods(small_set, **{**usual, "batch": 32, "settings": THIN, **EXACT, **changes})
+
+    return call
+
+
+def row_file(tmp_path: Path, name: str) -> Path:
+    return tmp_path / "study" / "rows" / f"{name}.json"
+
+
+def test_every_recipe_and_seed_becomes_a_row_under_equal_conditions(
+    study: Callable[..., Table], tmp_path: Path, small_set: Path
+) -> None:
+    table = study(seeds=[0, 3])
+    assert {(line.recipe, tuple(row.seed for row in line.rows)) for line in table.lines} == {
+        ("hardnet", (0, 3)),
+        ("sosnet", (0, 3)),
+    }
+    recipes = [read_recipe(path) for path in (tmp_path / "study" / "runs").glob("*/recipe.toml")]
+    assert {(recipe.sampler.pairs, recipe.pairs) for recipe in recipes} == {(32, 128)}
+    row = json.loads(row_file(tmp_path, "hardnet-3").read_text())
+    assert [milestone["pairs"] for milestone in row["milestones"]] == [32, 64, 96, 128]
+    seconds = [milestone["seconds"] for milestone in row["milestones"]]
+    assert seconds == sorted(seconds)
+    scores = row["milestones"][-1]["scores"]["small"]
+    assert {"fpr95.m50_160_160_0", "ap.m50_160_160_0", "rank1", "spread.m1", "spread.dm2"} <= set(scores)
+    assert row["run"] == {"device": "cpu", "precision": "float32", "threads": 1}
+    assert row["provenance"]["machine"]
+    for name in ("table.md", "table.json", "study.json"):
+        assert (tmp_path / "study" / name).exists()
+
+
+def test_the_score_of_a_milestone_is_that_of_its_weights(
+    study: Callable[..., Table], tmp_path: Path, small_set: Path
+) -> None:
+    from keypatch.benchmarks.evaluating import evaluate
+
+    study(recipes=["hardnet"])
+    row = json.loads(row_file(tmp_path, "hardnet-0").read_text())
+    weights = milestone_path(tmp_path / "study" / "runs" / "hardnet-0", 0.5)
+    assert load_checkpoint(weights).step == 2
+    assert evaluate(weights, "ubc", small_set).scores == row["milestones"][1]["scores"]["small"]
+
+
+def test_each_test_set_is_described_once_per_milestone(
+    study: Callable[..., Table], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found: list[Path] = []
+    original = methods.find
+
+    def counted(path: Path, *rest: str) -> Any:
+        found.append(path)
+        return original(path, *rest)
+
+    monkeypatch.setattr(methods, "find", counted)
+    study(recipes=["hardnet"])
+    assert [path.stem for path in found] == ["at-025", "at-050", "at-075", "at-100"]
+    study(recipes=["hardnet"])  # finished: nothing is described again
+    assert len(found) == 4
+
+
+def test_what_is_finished_is_left_alone_and_new_rows_join_the_table(
+    study: Callable[..., Table], tmp_path: Path
+) -> None:
+    study(recipes=["hardnet"])
+    before = row_file(tmp_path, "hardnet-0").read_bytes()
+    shutil.rmtree(tmp_path / "study" / "runs" / "hardnet-0")
+    table = study()
+    assert row_file(tmp_path, "hardnet-0").read_bytes() == before
+    assert not (tmp_path / "study" / "runs" / "hardnet-0").exists()
+    assert {line.recipe for line in table.lines} == {"hardnet", "sosnet"}
+
+
+def test_a_new_test_set_is_scored_from_the_kept_weights(
+    study: Callable[..., Table], tmp_path: Path, small_set: Path
+) -> None:
+    study(recipes=["hardnet"])
+    other = shutil.copytree(small_set, tmp_path / "other")
+    log = tmp_path / "study" / "runs" / "hardnet-0" / "log.jsonl"
+    trained = log.read_text()
+    table = study(recipes=["hardnet"], tests=[small_set, other])
+    assert log.read_text() == trained
+    assert {column.test for column in table.columns} == {"small", "other"}
+
+
+def _failing(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+    original = methods.train
+
+    def train(recipe: Any, *rest: Any, **named: Any) -> Path:
+        if recipe.name == "hardnet":
+            raise error
+        return original(recipe, *rest, **named)
+
+    monkeypatch.setattr(methods, "train", train)
+
+
+@pytest.mark.parametrize(
+    ("error", "sentence"),
+    [
+        (KeypatchError("The loss is not finite at step 2."), "The loss is not finite at step 2."),
+        (RuntimeError("out of memory"), "RuntimeError: out of memory"),
+    ],
+)
+def test_a_recipe_that_fails_is_a_row_that_says_so_and_the_others_go_on(
+    study: Callable[..., Table], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, sentence: str
+) -> None:
+    with monkeypatch.context() as context:
+        _failing(context, error)
+        table = study()
+    assert [line.recipe for line in table.lines] == ["sosnet"]
+    assert [(row.name, row.failed) for row in table.unfinished] == [("hardnet-0", sentence)]
+    assert sentence in (tmp_path / "study" / "table.md").read_text()
+    healed = study()  # tried again
+    assert {line.recipe for line in healed.lines} == {"hardnet", "sosnet"}
+    assert healed.unfinished == ()
+
+
+def test_a_loss_that_is_not_finite_fails_its_row_only(study: Callable[..., Table]) -> None:
+    wild = replace(HARDNET, name="wild", optimizer=replace(HARDNET.optimizer, lr=1e30))
+    table = study(recipes=[wild, "sosnet"])
+    assert [line.recipe for line in table.lines] == ["sosnet"]
+    assert "not finite" in table.unfinished[0].failed
+
+
+def test_where_every_recipe_fails_the_study_says_why(
+    study: Callable[..., Table], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _failing(monkeypatch, KeypatchError("The disk is full."))
+    with pytest.raises(KeypatchError, match=r"Every recipe failed; hardnet-0 said: The disk is full\."):
+        study(recipes=["hardnet"])
+
+
+def test_a_row_that_another_process_is_at_is_passed_over(study: Callable[..., Table], tmp_path: Path) -> None:
+    study(recipes=["sosnet"])
+    told = Told()
+    with lock(tmp_path / "study" / "rows" / ".hardnet-0.lock", "it"):
+        table = study(reporter=told)
+    assert any("hardnet-0 is being written by another process" in line for line in told.said)
+    assert [line.recipe for line in table.lines] == ["sosnet"]
+    assert [row.name for row in table.unfinished] == ["hardnet-0"]
+
+
+def test_a_dry_study_trains_nothing_and_names_what_is_missing(study: Callable[..., Table], tmp_path: Path) -> None:
+    table = study(dry=True)
+    assert not (tmp_path / "study").exists()
+    assert [row.name for row in table.unfinished] == ["hardnet-0", "sosnet-0"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "part"),
+    [
+        ({"batch": 16}, "batch = 32, not 16"),
+        ({"settings": (*THIN, "optimizer.lr=0.5")}, "holds a study with settings"),
+        ({"threads": 2}, "threads = 1, not 2"),
+        ({"recipes": [replace(HARDNET, seed=0, average=0.5)]}, "another recipe of the same name"),
+    ],
+)
+def test_other_conditions_are_refused_in_the_same_folder(
+    study: Callable[..., Table], changes: dict[str, Any], part: str
+) -> None:
+    study(recipes=["hardnet"])
+    with pytest.raises(KeypatchError, match=part):
+        study(**{"recipes": ["hardnet"], **changes})
+
+
+@pytest.mark.parametrize(
+    ("changes", "kind", "part"),
+    [
+        ({"recipes": ["hynett"]}, RecipeError, 'Did you mean "hynet"'),
+        ({"settings": ["loss.marginn=1"]}, RecipeError, "hardnet: --set loss.marginn=1"),
+        ({"recipes": ["hardnet", HARDNET]}, KeypatchError, "given twice"),
+        ({"recipes": [replace(HYNET, name="a/b")]}, RecipeError, "rename it"),
+        ({"device": "tpu"}, KeypatchError, "tpu"),
+        ({"precision": "int3"}, KeypatchError, "int3"),
+        ({"batch": 81}, DataError, "81"),
+        ({"batch": 512}, RecipeError, "budget"),
+        ({"tests": ["nowhere"]}, DataError, "nowhere"),
+        ({"hpatches": "nowhere"}, DataError, "nowhere"),
+    ],
+)
+def test_what_is_wrong_is_told_before_anything_is_written(
+    study: Callable[..., Table], tmp_path: Path, changes: dict[str, Any], kind: type[KeypatchError], part: str
+) -> None:
+    with pytest.raises(kind, match=part):
+        study(**changes)
+    assert not (tmp_path / "study").exists()
+
+
+def test_a_test_set_without_pairs_and_two_of_one_name_are_refused(
+    study: Callable[..., Table], small_set: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "bare").mkdir()
+    for file in small_set.iterdir():
+        if not file.name.startswith("m50"):
+            (tmp_path / "bare" / file.name).symlink_to(file)
+    with pytest.raises(DataError, match="no list of pairs"):
+        study(tests=[tmp_path / "bare"])
+    with pytest.raises(KeypatchError, match='test set "small" is given twice'):
+        study(tests=[small_set, small_set])
+
+
+def test_strips_are_scored_by_level(study: Callable[..., Table], tmp_path: Path) -> None:
+    import numpy as np
+    from PIL import Image
+
+    folder = tmp_path / "strips"
+    column = np.random.default_rng(0).integers(0, 256, (10 * 65, 65), dtype=np.uint8)
+    (folder / "v_view").mkdir(parents=True)
+    for strip in ("ref", *(f"{level}{k}" for level in "eht" for k in range(1, 6))):
+        Image.fromarray(column).save(folder / "v_view" / f"{strip}.png")
+    table = study(recipes=["hardnet"], tests=[], hpatches=folder)
+    assert {column.score for column in table.columns} >= {"rank1.e", "rank1.h", "rank1.t"}
+    assert {column.test for column in table.columns} == {"strips"}
+
+
+class StopAt(Silent):
+    """Asks the process to stop, as Ctrl-C does, at the first record of a training or at a word said."""
+
+    def __init__(self, word: str) -> None:
+        self.word = word
+
+    def say(self, message: str) -> None:
+        if message.startswith(self.word):
+            signal.raise_signal(signal.SIGINT)
+
+    def record(self, record: Any, total_pairs: int) -> None:
+        if self.word == "record":
+            signal.raise_signal(signal.SIGINT)
+
+
+@pytest.mark.parametrize("word", ["record", "Scoring hardnet-0 at 75%"])
+def test_ctrl_c_in_training_or_scoring_leaves_a_study_that_goes_on_to_the_same_scores(
+    study: Callable[..., Table], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, word: str
+) -> None:
+    monkeypatch.setattr("keypatch.training.running._LOG_SECONDS", 0.0)
+    with pytest.raises(Interrupted, match=r"Stopped at hardnet-0\. The same command goes on"):
+        study(recipes=["hardnet"], reporter=StopAt(word))
+    stopped = study(recipes=["hardnet"])
+    whole = study(recipes=["hardnet"], out=tmp_path / "whole")
+    assert _scores(stopped) == _scores(whole)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
+def test_a_killed_process_is_gone_on_with(study: Callable[..., Table], tmp_path: Path, small_set: Path) -> None:
+    words = ["--data", small_set, "--test", small_set, "--out", tmp_path / "study", "--recipe", "hardnet"]
+    words += ["--pairs", 32 * 40, "--batch", 32, *(word for setting in THIN for word in ("--set", setting))]
+    words += ["--device", "cpu", "--precision", "float32", "--compile", "off", "--threads", 1]
+    command = [sys.executable, "-m", "keypatch", "study", "methods", *map(str, words)]
+    quarter = milestone_path(tmp_path / "study" / "runs" / "hardnet-0", 0.25)
+    with subprocess.Popen(command, env={**os.environ, "OMP_NUM_THREADS": "1"}, stderr=subprocess.PIPE) as process:
+        give_up = time.monotonic() + 300
+        while not quarter.exists() and process.poll() is None and time.monotonic() < give_up:
+            time.sleep(0.005)
+        process.kill()
+        _, errors = process.communicate()
+    assert process.returncode == -signal.SIGKILL, errors
+    assert not row_file(tmp_path, "hardnet-0").exists()
+    resumed = study(recipes=["hardnet"], pairs=32 * 40)
+    whole = study(recipes=["hardnet"], pairs=32 * 40, out=tmp_path / "whole")
+    assert _scores(resumed) == _scores(whole)
+
+
+def _scores(table: Table) -> list[Any]:
+    return [milestone.scores for line in table.lines for row in line.rows for milestone in row.milestones]

@@ -1,0 +1,209 @@
+"""The table of a study from rows made up by hand: order, ranks, equal minutes, the page and the figure."""
+
+import json
+import math
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from keypatch.errors import MissingExtra
+from keypatch.studies.methods_figure import draw_curves
+from keypatch.studies.methods_page import cell, heading, main_columns, write_page
+from keypatch.studies.methods_rows import Milestone, Row
+from keypatch.studies.methods_table import PUBLISHED, Column, Table, make_table, mean, ranks
+
+CONDITIONS = {"data": "castle", "pairs": 4000, "batch": 32, "settings": ["optimizer.lr=1.0"]}
+HARD = Column("castle", "fpr95.hard_60_60_0")
+
+
+def row(recipe: str, seed: int, error: float, seconds: float) -> Row:
+    """Errors fall from 4 to 1 times `error` over the run."""
+    milestones = tuple(
+        Milestone(
+            share,
+            int(4000 * share),
+            seconds * share,
+            {
+                "castle": {
+                    "fpr95.m50_60_60_0": 0.0,
+                    "fpr95.hard_60_60_0": error * times,
+                    "ap.hard_60_60_0": 1 - error,
+                    "rank1": 0.9,
+                    "spread.m1": 0.01,
+                    "spread.dm2": 1.5,
+                },
+                "oxford": {"rank1.e": 0.8, "rank1.h": 0.7, "rank1.t": 0.6, "rank1.e.v": 0.75, "rank1.e.v_boat": 0.5},
+            },
+        )
+        for share, times in ((0.25, 4), (0.5, 3), (0.75, 2), (1.0, 1))
+    )
+    run = {"device": "cpu", "precision": "float32", "threads": 1}
+    return Row(recipe, seed, "ff", milestones, run=run, provenance={"machine": "Linux x86_64, a processor"})
+
+
+@pytest.fixture
+def table() -> Table:
+    """HyNet is better and five times slower than HardNet; AdaSample lies between; one recipe failed."""
+    rows = [
+        row("hardnet", 0, 0.10, 60.0),
+        row("hardnet", 1, 0.14, 80.0),
+        row("hynet", 0, 0.04, 300.0),
+        row("hynet", 1, 0.06, 300.0),
+        row("adasample", 0, 0.08, 100.0),
+        row("scale_aware", 0, 0.20, 100.0),
+        replace(row("sosnet", 0, 0.0, 1.0), failed="The loss | is not finite."),
+        Row("sosnet", 1, "ff"),
+    ]
+    return make_table(rows, CONDITIONS)
+
+
+def test_recipes_are_ordered_by_the_mean_over_seeds_and_rows_without_an_end_stand_apart(table: Table) -> None:
+    assert [line.recipe for line in table.lines] == ["hynet", "adasample", "hardnet", "scale_aware"]
+    assert [mean(line.scores(HARD)) for line in table.lines] == pytest.approx([0.05, 0.08, 0.12, 0.2])
+    assert [unfinished.name for unfinished in table.unfinished] == ["sosnet-0", "sosnet-1"]
+
+
+def test_the_hard_list_and_the_hard_strips_are_what_is_compared(table: Table) -> None:
+    assert table.headlines == (HARD, Column("oxford", "rank1.h"))
+
+
+@pytest.mark.parametrize(
+    ("scores", "headline"),
+    [
+        (["fpr95.m50_1000_1000_0", "fpr95.m50_100000_100000_0"], "fpr95.m50_100000_100000_0"),
+        (["fpr95.b", "fpr95.a", "rank1"], "fpr95.b"),
+        (["rank1.e", "rank1.h", "rank1.t"], "rank1.h"),
+    ],
+)
+def test_without_a_hard_list_the_papers_list_or_the_first_is_compared(scores: list[str], headline: str) -> None:
+    made = make_table([Row("hynet", 0, "", (Milestone(1.0, 1, 1.0, {"x": dict.fromkeys(scores, 0.5)}),))], CONDITIONS)
+    assert made.headlines == (Column("x", headline),)
+
+
+def test_strips_alone_order_by_rank_1() -> None:
+    rows = [
+        Row(name, 0, "", (Milestone(1.0, 1, 1.0, {"oxford": {"rank1.h": share}}),))
+        for name, share in (("a", 0.2), ("b", 0.9), ("c", math.nan))
+    ]
+    assert [line.recipe for line in make_table(rows, CONDITIONS).lines] == ["b", "a", "c"]
+
+
+def test_scores_of_one_sequence_are_no_columns(table: Table) -> None:
+    assert Column("oxford", "rank1.e.v") in table.columns
+    assert Column("oxford", "rank1.e.v_boat") not in table.columns
+
+
+def test_at_equal_minutes_the_shortest_run_is_at_its_end_and_others_are_on_their_way(table: Table) -> None:
+    assert table.equal_seconds == 60.0
+    after = {line.recipe: line.scores_after(60.0, HARD) for line in table.lines}
+    assert after["hardnet"] == pytest.approx([0.10, 0.14 * 2])  # the second seed is at 75 %
+    assert after["adasample"] == pytest.approx([0.08 * 2.6])  # at 60 %: between three times and twice its end
+    assert after["hynet"] == pytest.approx([math.nan, math.nan], nan_ok=True)  # at 20 %, before the first milestone
+
+
+def test_ranks_are_among_the_recipes_with_a_figure(table: Table) -> None:
+    assert ranks(table) == {"hynet": (1, 1), "adasample": (2, 2), "hardnet": (3, 3)}
+
+
+def test_a_recipe_without_a_score_has_no_rank_and_moves_nobody() -> None:
+    rows = [row("hynet", 0, math.nan, 1.0), row("hardnet", 0, 0.1, 1.0), row("sosnet", 0, 0.2, 1.0)]
+    assert ranks(make_table(rows, CONDITIONS)) == {"hardnet": (2, 1), "sosnet": (1, 2)}
+
+
+def test_the_published_figures_are_the_means_that_the_papers_print_or_imply() -> None:
+    six = [0.88, 1.41, 0.34, 0.46, 0.82, 0.69]  # SDGMNet's row prints no mean
+    assert PUBLISHED["sdgmnet"].fpr95 == round(sum(six) / 6, 2)
+    order = sorted(PUBLISHED, key=lambda recipe: PUBLISHED[recipe].fpr95)
+    assert order == ["sdgmnet", "hynet", "sosnet", "adasample", "hardnet", "gor_triplet_swap"]
+    assert all(published.source for published in PUBLISHED.values())
+
+
+def test_the_saved_table_has_every_score_by_seed(table: Table, tmp_path: Path) -> None:
+    table.save(tmp_path / "table.json")
+    value = json.loads((tmp_path / "table.json").read_text())
+    first = value["recipes"][0]
+    assert (first["recipe"], first["seeds"], first["paper_rank"], first["our_rank"]) == ("hynet", [0, 1], 1, 1)
+    hard = first["scores"]["castle"]["fpr95.hard_60_60_0"]
+    assert hard["seeds"] == [0.04, 0.06]
+    assert hard["mean"] == pytest.approx(0.05)
+    assert hard["mean_at_equal_seconds"] is None
+    assert value["equal_seconds"] == 60.0
+    assert value["unfinished"][0] == {"recipe": "sosnet", "seed": 0, "failed": "The loss | is not finite."}
+
+
+def test_the_page_shows_order_minutes_places_and_failures(table: Table, tmp_path: Path) -> None:
+    write_page(tmp_path / "table.md", table)
+    page = (tmp_path / "table.md").read_text()
+    assert "4,000 pairs in batches of 32, with optimizer.lr=1.0" in page
+    assert "| hynet | 5.00 (4.00, 6.00) | 90.00 (90.00, 90.00) |" in page
+    assert "| hynet | - (-, -) |" in page  # at equal minutes
+    assert f"| adasample | 1.16 | 2 | 2 | {PUBLISHED['adasample'].source} |" in page
+    assert "| scale_aware | - | - | - |" in page
+    assert "| sosnet-0 | failed: The loss \\| is not finite. |" in page
+    assert "| sosnet-1 | not finished" in page
+    assert "do not compare" not in page
+
+
+def test_every_table_of_the_page_is_square(table: Table, tmp_path: Path) -> None:
+    write_page(tmp_path / "table.md", table)
+    for section in (tmp_path / "table.md").read_text().split("\n## ")[1:]:
+        lines = [line.replace("\\|", "") for line in section.splitlines() if line.startswith("|")]
+        assert len({line.count("|") for line in lines}) == 1, section
+
+
+def test_rows_of_two_machines_are_said_not_to_compare_in_minutes(table: Table, tmp_path: Path) -> None:
+    other = replace(row("sosnet", 0, 0.1, 10.0), provenance={"machine": "another"})
+    write_page(tmp_path / "table.md", make_table([other, *table.lines[0].rows], CONDITIONS))
+    assert "minutes do not compare" in (tmp_path / "table.md").read_text()
+
+
+def test_a_page_without_any_result_is_still_a_page(tmp_path: Path) -> None:
+    write_page(tmp_path / "table.md", make_table([Row("hynet", 0, "ff")], CONDITIONS))
+    assert "| hynet-0 | not finished" in (tmp_path / "table.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("column", "text"),
+    [
+        (HARD, "castle hard FPR95 %"),
+        (Column("castle", "rank1"), "castle rank-1 %"),
+        (Column("castle", "spread.dm2"), "castle d*M2"),
+        (Column("oxford", "rank1.t"), "oxford tough rank-1 %"),
+    ],
+)
+def test_headings_read_as_people_say_them(column: Column, text: str) -> None:
+    assert heading(column) == text
+
+
+def test_a_cell_is_the_mean_and_the_seeds_and_a_moment_is_no_percentage() -> None:
+    assert cell(HARD, [0.01, 0.02]) == "1.50 (1.00, 2.00)"
+    assert cell(HARD, [0.01]) == "1.00"
+    assert cell(HARD, [0.01, math.nan]) == "- (1.00, -)"
+    assert cell(Column("castle", "spread.dm2"), [1.5]) == "1.5000"
+
+
+def test_what_is_shown_first_is_a_choice_of_the_columns(table: Table) -> None:
+    assert [column.score for column in main_columns(table)] == [
+        "fpr95.hard_60_60_0",
+        "rank1",
+        "spread.dm2",
+        "rank1.e",
+        "rank1.h",
+        "rank1.t",
+    ]
+
+
+def test_the_figure_is_a_picture_with_a_row_of_panels_per_test_set(table: Table, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    draw_curves(tmp_path / "curves.png", table)
+    with Image.open(tmp_path / "curves.png") as picture:
+        assert picture.size == (1430, 962)  # 11 x 7.4 inches at 130 dots
+
+
+def test_without_matplotlib_the_extra_is_named(table: Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(MissingExtra, match=r"keypatch\[plot\]"):
+        draw_curves(tmp_path / "curves.png", table)
