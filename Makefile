@@ -23,6 +23,7 @@ lint: .venv/.installed-dev
 bench: .venv/.installed-dev
 	$(BIN)/python bench/training.py
 	$(BIN)/python bench/describing.py
+	$(BIN)/python bench/sampling.py
 
 # The stamps are younger than what they were made from, so a second call installs nothing.
 .venv/.installed: pyproject.toml constraints.txt | $(BIN)/python

@@ -77,6 +77,18 @@ def test_scores_are_those_computed_the_long_way(folder: Path) -> None:
     assert result.scores["rank1"] == pytest.approx(expected)
 
 
+def test_the_spread_is_that_of_patches_of_different_points_at_unit_length(folder: Path) -> None:
+    scores = evaluate_ubc(MeanPixels(), folder).scores
+    sheet = np.asarray(Image.open(folder / "patches0000.bmp")).reshape(16, 64, 16, 64).swapaxes(1, 2)
+    described = MeanPixels().describe(sheet.reshape(-1, 64, 64)[:91]).astype(np.float64)
+    described /= np.linalg.norm(described, axis=1, keepdims=True)
+    ids = np.loadtxt(folder / "info.txt", dtype=int)[:, 0]
+    cosines = (described @ described.T)[ids[:, None] != ids]  # every such pair; the score draws 100,000 of them
+    assert scores["spread.m1"] == pytest.approx(cosines.mean(), abs=4 * cosines.std() / np.sqrt(90_000))
+    assert scores["spread.dm2"] / 64 == pytest.approx((cosines**2).mean(), abs=4 * (cosines**2).std() / np.sqrt(90_000))
+    assert evaluate_ubc(MeanPixels(), folder).scores == scores
+
+
 def test_the_result_says_what_was_scored(folder: Path) -> None:
     result = evaluate_ubc(MeanPixels(), folder, rule="hynet")
     assert (result.benchmark, result.descriptor) == ("ubc", "pixels")

@@ -13,6 +13,8 @@ from keypatch.describers.network import NetworkDescriber, choose_plan
 from keypatch.errors import KeypatchError
 from keypatch.networks import (
     SOSNET_INPUT,
+    CentralSurround,
+    EmbeddingNet,
     HardNet8,
     HyNet,
     L2Net,
@@ -32,6 +34,10 @@ SPECS: dict[str, Any] = {
     "tfeat": TFeat(dim=24, width=8),
     "hardtfeat": TFeat(dim=24, width=8, unit_length=True),
     "spread-out": SpreadOutNet(dim=24, width=8),
+    "hynet-batch": HyNet(dim=24, width=8, normalization="batch"),
+    "hynet-instance": HyNet(dim=24, width=8, normalization="instance"),
+    "central-surround": CentralSurround(dim=24, width=8),
+    "embedding": EmbeddingNet(dim=24, width=8),
 }
 NEEDS_BFLOAT16 = pytest.mark.skipif(not has_fast_bfloat16(torch.device("cpu")), reason="this processor has no bfloat16")
 

@@ -83,7 +83,7 @@ def test_a_run_folder_and_a_checkpoint_are_found(tmp_path: Path) -> None:
     network = SPEC.build()
     recipe = replace(HARDNET, network=SPEC)
     checkpoint = Checkpoint(
-        recipe, 7, 1.0, network.state_dict(), optimizer={}, average={}, loss_state={}, provenance={}
+        recipe, 7, 1.0, network.state_dict(), optimizer={}, average={}, loss_state={}, sampler_state={}, provenance={}
     )
     (run / "checkpoints").mkdir(parents=True)
     write_recipe(run / "recipe.toml", recipe)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from keypatch.benchmarks.embedding import evaluate_embedding
 from keypatch.benchmarks.hpatches import evaluate_rank1
 from keypatch.benchmarks.result import Result
 from keypatch.benchmarks.ubc import evaluate_ubc
@@ -15,6 +16,7 @@ from keypatch.zoo import find
 BENCHMARKS = {
     "ubc": "PhotoTour patches: FPR95, average precision and curves of every pair list; rank-1 over the points",
     "hpatches": "HPatches strips: rank-1 of the reference patches in the easy, hard and tough strips",
+    "embedding": "images in class folders, or any patches: Recall@K among all, NMI and F1 of k-means clusters",
 }
 
 
@@ -32,7 +34,8 @@ def evaluate(
 ) -> Result:
     """Score a descriptor (a zoo name, run folder, weight file or any Describer) and write the result to `out`.
 
-    on: "ubc" or "hpatches". data: a folder of that benchmark's patches; "embedded-test" for ubc.
+    on: "ubc", "hpatches" or "embedding". data: a folder of that benchmark's patches or images; "embedded-test" for
+    ubc and embedding.
     rule: whose definition of FPR95 (ubc). sequences: only these (hpatches).
     allow_partial: accept a PhotoTour folder that was copied in part (ubc).
     """
@@ -40,6 +43,8 @@ def evaluate(
     describer = find(descriptor, device, precision) if isinstance(descriptor, str | Path) else descriptor
     if on == "ubc":
         result = evaluate_ubc(describer, open_patches(data, allow_partial=allow_partial), rule)
+    elif on == "embedding":
+        result = evaluate_embedding(describer, open_patches(data, allow_partial=allow_partial))
     else:
         result = evaluate_rank1(describer, data, sequences)
     if out is not None:
@@ -51,10 +56,10 @@ def _check(on: str, data: str | Path, out: str | Path | None, rule: str, sequenc
     """Everything that can be known to be wrong before minutes of describing."""
     if on not in BENCHMARKS:
         raise KeypatchError(f'There is no benchmark "{on}". Choose one of {", ".join(BENCHMARKS)}.')
-    if on == "ubc" and sequences:
-        raise KeypatchError("The benchmark ubc has no sequences; --sequence belongs to --on hpatches.")
-    if on == "hpatches" and rule != "rank":
-        raise KeypatchError("The benchmark hpatches has no FPR95; --rule belongs to --on ubc.")
+    if on != "hpatches" and sequences:
+        raise KeypatchError(f"The benchmark {on} has no sequences; --sequence belongs to --on hpatches.")
+    if on != "ubc" and rule != "rank":
+        raise KeypatchError(f"The benchmark {on} has no FPR95; --rule belongs to --on ubc.")
     if on == "hpatches" and str(data) in EMBEDDED:
         raise KeypatchError(f"{data} has pair lists and no strips of HPatches; score it with --on ubc.")
     if rule not in FPR_RULES:

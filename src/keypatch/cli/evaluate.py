@@ -20,8 +20,8 @@ EXAMPLES = examples(
 
 def evaluate(
     descriptor: Annotated[str, typer.Argument(help="A name of `keypatch list`, a run folder or a weight file.")],
-    data: Annotated[str, typer.Option(help="The folder of patches, or embedded-test.")],
-    on: Annotated[str, typer.Option(help="The benchmark: ubc or hpatches.")] = "ubc",
+    data: Annotated[str, typer.Option(help="The folder of patches or class folders of images, or embedded-test.")],
+    on: Annotated[str, typer.Option(help="The benchmark: ubc, hpatches or embedding.")] = "ubc",
     out: Annotated[Path | None, typer.Option(help="Write the result with its curves to this JSON file.")] = None,
     rule: Annotated[
         str, typer.Option(help="Definition of FPR95: rank, optimistic, hynet, discovery or interpolated.")

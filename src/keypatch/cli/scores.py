@@ -1,4 +1,4 @@
-"""Scores as tables, in %: one result with all its lists, or several results side by side."""
+"""Scores as tables, fractions in %: one result with all its lists, or several results side by side."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -18,6 +18,11 @@ TITLES = {  # score names are one of these, or begin with one; what follows is t
     "rank1.e": "easy %",
     "rank1.h": "hard %",
     "rank1.t": "tough %",
+    **{f"recall@{k}": f"R@{k} %" for k in (1, 10, 100, 1000)},
+    "nmi": "NMI %",
+    "f1": "F1 %",
+    "spread.m1": "M1",
+    "spread.dm2": "d*M2",
 }
 COMPARED = ("fpr95", "rank1")
 
@@ -30,7 +35,7 @@ def print_result(console: Console, result: "Result") -> None:
         rows.setdefault(row or "all", {})[column] = score
     columns = [column for column in TITLES if any(column in row for row in rows.values())]
     ordered = sorted(rows.items(), key=lambda named: "_" in named[0])  # lists and sequences have it, groups do not
-    lines = [[name, *(_percent(row[c]) if c in row else "" for c in columns)] for name, row in ordered]
+    lines = [[name, *(_shown(c, row[c]) if c in row else "" for c in columns)] for name, row in ordered]
     print_table(console, ["", *(TITLES[column] for column in columns)], lines, numbers=True)
 
 
@@ -38,7 +43,7 @@ def print_comparison(console: Console, results: Sequence["Result"]) -> None:
     """A row per descriptor, with the scores that are compared in papers."""
     names = [name for name in results[0].scores if _split(name)[0] in COMPARED]
     titles = [f"{TITLES[column]} {row}".strip() for column, row in map(_split, names)]
-    lines = [[result.descriptor, *(_percent(result.scores[name]) for name in names)] for result in results]
+    lines = [[result.descriptor, *(_shown(name, result.scores[name]) for name in names)] for result in results]
     print_table(console, ["", *titles], lines, numbers=True)
 
 
@@ -48,5 +53,7 @@ def _split(name: str) -> tuple[str, str]:
     return column, name.removeprefix(column).removeprefix(".")
 
 
-def _percent(score: float) -> str:
-    return f"{100 * score:.2f}"
+def _shown(name: str, score: float) -> str:
+    from keypatch.benchmarks.result import score_text  # here, so that a help text imports no torch
+
+    return score_text(name, score).removesuffix(" %")

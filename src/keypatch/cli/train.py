@@ -15,7 +15,9 @@ EXAMPLES = examples(
 
 def train(
     recipe: Annotated[str, typer.Argument(help="A name of `keypatch list recipes`, or a recipe.toml.")],
-    data: Annotated[list[str], typer.Option(help="A folder of patches, or embedded; repeat it to join several.")],
+    data: Annotated[
+        list[str], typer.Option(help="A folder of patches or of images per class, or embedded; may be repeated.")
+    ],
     out: Annotated[Path | None, typer.Option(help="The run folder; runs/RECIPE if not given.")] = None,
     pairs: Annotated[int | None, typer.Option(help="Budget in pairs; the schedule stretches over it.")] = None,
     settings: Annotated[

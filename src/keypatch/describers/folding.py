@@ -52,9 +52,9 @@ def _stages(network: PatchNetwork, device: torch.device, dtype: torch.dtype) -> 
             yield Convolution(weight, bias.to(device, dtype), stride, padding, relu is not None).fastest(side)
             side = (side + 2 * padding - weight.shape[2]) // stride + 1
         else:
-            yield layer
+            yield deepcopy(layer).eval().to(device)
             side = side // 2 if isinstance(layer, nn.MaxPool2d) else side
-    yield from (deepcopy(layer).to(device) for layer in last)
+    yield from (deepcopy(layer).eval().to(device) for layer in last)
     if network.unit_length:
         yield unit_length
 

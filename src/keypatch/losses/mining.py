@@ -144,6 +144,3 @@ def check_found(found: Tensor) -> None:
         "same point or have descriptors closer than the duplicate threshold. Take more points per batch; if there are "
         "enough, the network has collapsed (all patches get the same descriptor): lower the learning rate."
     )
-
-
-MINING: dict[str, type] = {mining.__name__: mining for mining in (Hardest, RandomInBatch, ThirdPatch)}

@@ -1,6 +1,9 @@
 """Pure functions from arrays to scores: no files, no printing, no torch."""
 
+from keypatch.metrics.embedding import Agreement, agreement, nearest_ranks, recall_at
+from keypatch.metrics.kmeans import kmeans
 from keypatch.metrics.ranking import rank1
+from keypatch.metrics.spread import spread_moments
 from keypatch.metrics.verification import (
     FPR_RULES,
     Curve,
@@ -14,12 +17,18 @@ from keypatch.metrics.verification import (
 
 __all__ = [
     "FPR_RULES",
+    "Agreement",
     "Curve",
     "FprRule",
+    "agreement",
     "average_precision",
     "fpr95",
+    "kmeans",
+    "nearest_ranks",
     "precision_recall_curve",
     "rank1",
+    "recall_at",
     "roc_auc",
     "roc_curve",
+    "spread_moments",
 ]

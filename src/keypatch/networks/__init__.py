@@ -1,6 +1,8 @@
 """Descriptor networks: specs that build them, their input, their weight files."""
 
+from keypatch.networks.central_surround import CENTRAL_SURROUND_INPUT, CentralSurround
 from keypatch.networks.devices import choose_device, has_fast_bfloat16
+from keypatch.networks.embedding import EMBEDDING_INPUT, EmbeddingNet
 from keypatch.networks.hardnet8 import HardNet8
 from keypatch.networks.hynet import HYNET_INPUT, SDGMNET_INPUT, HyNet
 from keypatch.networks.l2net import HARDNET_INPUT, SOSNET_INPUT, L2Net
@@ -13,6 +15,8 @@ from keypatch.networks.tfeat import TFEAT_INPUT, TFeat
 from keypatch.networks.weights import hash_weights, load_weights, read_card, save_weights
 
 __all__ = [
+    "CENTRAL_SURROUND_INPUT",
+    "EMBEDDING_INPUT",
     "HARDNET_INPUT",
     "HYNET_INPUT",
     "NETWORKS",
@@ -20,6 +24,8 @@ __all__ = [
     "SOSNET_INPUT",
     "SPREAD_OUT_INPUT",
     "TFEAT_INPUT",
+    "CentralSurround",
+    "EmbeddingNet",
     "HardNet8",
     "HyNet",
     "L2Net",

@@ -1,10 +1,12 @@
-"""The L2-Net trunk with filter response normalization: HyNet's and SDGMNet's network."""
+"""The L2-Net trunk with filter response normalization: HyNet's and SDGMNet's network, and HyNet's ablation of it."""
 
 from collections import OrderedDict
 from dataclasses import dataclass
+from typing import Literal
 
 from torch import nn
 
+from keypatch.errors import RecipeError
 from keypatch.networks.frn import FilterResponse
 from keypatch.networks.l2net import initialize_orthogonal, map_side, trunk_shape
 from keypatch.networks.patch_network import PatchNetwork
@@ -20,19 +22,33 @@ class HyNet:
 
     The patch must come as it is, 0..255 (SDGMNet: 0..1, `SDGMNET_INPUT`): the first FRN divides by the root mean square
     and subtracts no mean, so a standardized patch is another input.
+
+    `normalization` "batch" and "instance" are the "Norm type" rows of the paper's table 3: that normalization and ReLU
+    in place of FRN and TLU. The paper says no more. As in the L2-Net of the authors' code, both have no affine part and
+    no biases, and the patch itself is normalized per instance.
     """
 
     dim: int = 128
     width: int = 32  # channels of the first two layers; the others have 2 and 4 times as many
     dropout: float = 0.3
     gain: float = 0.0  # of an orthogonal initialization; 0 = torch's default, as the authors have it
+    normalization: Literal["frn", "batch", "instance"] = "frn"
     preprocessing: Preprocessing = HYNET_INPUT
 
+    def __post_init__(self) -> None:
+        if self.normalization not in ("frn", "batch", "instance"):
+            raise RecipeError(
+                f'HyNet has no normalization "{self.normalization}"; choose "frn", "batch" or "instance".'
+            )
+
     def build(self) -> PatchNetwork:
-        layers: OrderedDict[str, nn.Module] = OrderedDict(norm0=FilterResponse(1))
+        frn = self.normalization == "frn"
+        layers: OrderedDict[str, nn.Module] = OrderedDict(norm0=FilterResponse(1) if frn else nn.InstanceNorm2d(1))
         for k, (inside, outside, stride) in enumerate(trunk_shape(self.width), start=1):
-            layers[f"conv{k}"] = nn.Conv2d(inside, outside, 3, stride, padding=1)
-            layers[f"norm{k}"] = FilterResponse(outside)
+            layers[f"conv{k}"] = nn.Conv2d(inside, outside, 3, stride, padding=1, bias=frn)
+            layers[f"norm{k}"] = self._norm(outside)
+            if not frn:
+                layers[f"relu{k}"] = nn.ReLU(inplace=True)
         layers["dropout"] = nn.Dropout(self.dropout)
         layers["conv7"] = nn.Conv2d(4 * self.width, self.dim, map_side(self.preprocessing), bias=False)
         network = PatchNetwork(
@@ -40,7 +56,12 @@ class HyNet:
             nn.BatchNorm1d(self.dim, affine=False),
             dim=self.dim,
             preprocessing=self.preprocessing,
-            per_patch=True,
+            per_patch=self.normalization != "batch",
         )
         initialize_orthogonal(network, self.gain)
         return network
+
+    def _norm(self, channels: int) -> nn.Module:
+        if self.normalization == "frn":
+            return FilterResponse(channels)
+        return nn.BatchNorm2d(channels, affine=False) if self.normalization == "batch" else nn.InstanceNorm2d(channels)

@@ -5,6 +5,8 @@ from dataclasses import asdict, fields
 from typing import Any
 
 from keypatch.errors import RecipeError
+from keypatch.networks.central_surround import CentralSurround
+from keypatch.networks.embedding import EmbeddingNet
 from keypatch.networks.hardnet8 import HardNet8
 from keypatch.networks.hynet import HyNet
 from keypatch.networks.l2net import L2Net
@@ -13,7 +15,9 @@ from keypatch.networks.preprocessing import Preprocessing
 from keypatch.networks.spread_out import SpreadOutNet
 from keypatch.networks.tfeat import TFeat
 
-NETWORKS: dict[str, type[Any]] = {kind.__name__: kind for kind in (L2Net, HyNet, HardNet8, TFeat, SpreadOutNet)}
+NETWORKS: dict[str, type[Any]] = {
+    kind.__name__: kind for kind in (L2Net, HyNet, HardNet8, TFeat, SpreadOutNet, CentralSurround, EmbeddingNet)
+}
 
 
 def spec_to_dict(spec: NetworkSpec) -> dict[str, Any]:

@@ -7,15 +7,16 @@ from typing import Literal
 from keypatch.errors import DataError
 from keypatch.files import require_folder
 from keypatch.patches.hpatches import is_sequence, read_hpatches
+from keypatch.patches.image_folders import has_class_folders, read_image_folders
 from keypatch.patches.patch_set import PatchSet
 from keypatch.patches.phototour import read_phototour
 
-Layout = Literal["phototour", "hpatches"]
+Layout = Literal["phototour", "hpatches", "images"]
 EMBEDDED: dict[str, Literal["train", "test"]] = {"embedded": "train", "embedded-test": "test"}
 
 
 def open_patches(path: str | Path, split: str | None = None, allow_partial: bool = False) -> PatchSet:
-    """The patch set of a folder (PhotoTour or HPatches layout), or by the name "embedded" or "embedded-test".
+    """The patch set of a folder (PhotoTour or HPatches layout, class folders of images), or "embedded(-test)" by name.
 
     `split` chooses the training part of an HPatches split, `allow_partial` accepts a PhotoTour set copied in part.
 
@@ -28,25 +29,29 @@ def open_patches(path: str | Path, split: str | None = None, allow_partial: bool
     if layout == "hpatches":
         return read_hpatches(folder, split)
     if split is not None:
-        raise DataError(f'{path} is a PhotoTour set and has no splits. Leave out "--split {split}".')
+        raise DataError(f'{path} is not in HPatches layout and has no splits. Leave out "--split {split}".')
+    if layout == "images":
+        return read_image_folders(folder)
     patches = read_phototour(folder, allow_partial)
     return patches if part is None else replace(patches, name=str(path))
 
 
 def find_layout(folder: Path) -> Layout:
-    """The layout of a folder, by the names in it; raises DataError if it is neither."""
+    """The layout of a folder, by the names in it; raises DataError if it is none of them."""
     require_folder(folder)
     entries = sorted(folder.iterdir())
     if any(_is_of_phototour(entry) for entry in entries):
         return "phototour"
     if is_sequence(folder) or any(is_sequence(entry) for entry in entries if entry.is_dir()):
         return "hpatches"
-    sets = [entry.name for entry in entries if entry.is_dir() and any(map(_is_of_phototour, entry.iterdir()))]
+    sets = [entry.name for entry in entries if (entry / "info.txt").exists() or any(entry.glob("patches*.bmp"))]
     if sets:
         raise DataError(f"{folder} holds the patch sets {', '.join(sets)}. Give one of them, as {folder / sets[0]}.")
+    if has_class_folders(folder):
+        return "images"
     raise DataError(
         f"{folder} holds no patch set: neither sheets and info.txt (PhotoTour) nor folders with strips ref.png, e1.png "
-        "and so on (HPatches). Check the path."
+        "and so on (HPatches) nor a folder of images for every class. Check the path."
     )
 
 

@@ -4,13 +4,45 @@ import difflib
 from pathlib import Path
 
 from keypatch.errors import RecipeError
+from keypatch.recipes import (
+    adasample,
+    combinations,
+    doap,
+    dynamic_margin,
+    embedding,
+    gor,
+    hardnet,
+    hynet,
+    l2net,
+    scale_aware,
+    sdgmnet,
+    sosnet,
+    tfeat,
+)
 from keypatch.recipes.hardnet import HARDNET
 from keypatch.recipes.hynet import HYNET
+from keypatch.recipes.sdgmnet import SDGMNET
 from keypatch.recipes.sosnet import SOSNET
 from keypatch.training import Recipe
 from keypatch.training.recipe_files import read_recipe
 
-RECIPES: dict[str, Recipe] = {recipe.name: recipe for recipe in (HARDNET, HYNET, SOSNET)}
+# By paper, each recipe with a line that says what it is.
+PAPERS: dict[str, tuple[tuple[Recipe, str], ...]] = {
+    "AdaSample (Zhang et al., 2019)": adasample.RECIPES,
+    "DOAP (He et al., CVPR 2018)": doap.RECIPES,
+    "Dynamic soft margin (Zhang and Rusinkiewicz, ICCV 2019)": dynamic_margin.RECIPES,
+    "HardNet (Mishchuk et al., NeurIPS 2017)": hardnet.RECIPES,
+    "HyNet (Tian et al., NeurIPS 2020)": hynet.RECIPES,
+    "Image embedding, lifted structure (Song et al., CVPR 2016) with GOR": embedding.RECIPES,
+    "L2-Net (Tian et al., CVPR 2017)": l2net.RECIPES,
+    "Scale-aware triplet networks (Keller et al., CVPR 2018)": scale_aware.RECIPES,
+    "SDGMNet (Ma and Deng, 2021)": sdgmnet.RECIPES,
+    "Spread-out descriptors, GOR (Zhang et al., ICCV 2017), and its base losses": gor.RECIPES,
+    "SOSNet (Tian et al., CVPR 2019)": sosnet.RECIPES,
+    "Parts of several papers": combinations.RECIPES,
+    "TFeat (Balntas et al., BMVC 2016)": tfeat.RECIPES,
+}
+RECIPES: dict[str, Recipe] = {recipe.name: recipe for recipes in PAPERS.values() for recipe, _ in recipes}
 
 
 def find_recipe(name: str | Path) -> Recipe:
@@ -27,4 +59,4 @@ def find_recipe(name: str | Path) -> Recipe:
     raise RecipeError(f'There is no recipe "{name}".{hint} Known are {", ".join(RECIPES)}, or a recipe.toml file.')
 
 
-__all__ = ["HARDNET", "HYNET", "RECIPES", "SOSNET", "find_recipe"]
+__all__ = ["HARDNET", "HYNET", "PAPERS", "RECIPES", "SDGMNET", "SOSNET", "find_recipe"]
