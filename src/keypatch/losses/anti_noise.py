@@ -1,0 +1,37 @@
+"""SDGMNet's mining."""
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+
+from keypatch.losses.mining import BLOCKS, Negatives, compare_blocks, nearest_block
+
+if TYPE_CHECKING:
+    from keypatch.losses.described import Described
+
+_ALL = tuple(BLOCKS)
+_EQUAL = 1 - 1e-5  # SDGMNet's code, before the threshold
+
+
+@dataclass(frozen=True)
+class AntiNoise:
+    """The hardest negative of all four blocks that is not taken for noise: another pair under `threshold` radians.
+
+    A pair that comes too near in one block is passed over in all, and the next hardest is taken; where all are too
+    near, the hardest. The threshold holds from the share `start` of the training on, before it only for copies.
+    """
+
+    threshold: float = 0.6
+    start: float = 0.125  # SDGMNet's code; its HN-FRN has 0
+
+    @torch.no_grad()
+    def __call__(self, batch: "Described") -> Negatives:
+        begun = batch.moment is None or batch.moment.share >= self.start
+        candidates = compare_blocks(batch, _ALL)
+        nearest = candidates.amax(0)  # (n, n)
+        distant = nearest.masked_fill(nearest >= (math.cos(self.threshold) if begun else _EQUAL), -torch.inf)
+        some = distant.amax(1, keepdim=True) != -torch.inf
+        partner = distant.where(some, nearest).argmax(1)
+        return nearest_block(candidates, partner.expand(len(candidates), -1), _ALL)
