@@ -66,9 +66,9 @@ def training_step(name: str, pairs: int) -> Callable[[], object]:
         if chooser:
             batch, state = choose_pairs(batch, chooser, step, batches, state, moment)
         optimizer.zero_grad(set_to_none=True)
-        outcome = step(batch, {}, moment)
+        _, described = step(batch, {}, moment)
         if chooser:
-            state = chooser.observe(outcome.batch, state, moment)
+            state = chooser.observe(described, state, moment)
         optimizer.step()
 
     return run

@@ -73,7 +73,7 @@ def test_a_step_runs_where_its_inputs_are(name: str, request: pytest.FixtureRequ
 def test_the_step_reports_what_it_saw(hynet: Recipe) -> None:
     torch.manual_seed(0)
     network = hynet.network.build().train()
-    outcome = Step(network, hynet, network.trunk, torch.float32, 32)(Batch.of_pairs(torch.rand(48, 1, 32, 32)), {})
+    outcome, _ = Step(network, hynet, network.trunk, torch.float32, 32)(Batch.of_pairs(torch.rand(48, 1, 32, 32)), {})
     assert outcome.loss == pytest.approx(sum(outcome.terms.values()), rel=1e-5)
     assert set(outcome.terms) == {"HybridTriplet", "NormDifference"}
     assert 0 < outcome.negative < 2 and 0 < outcome.positive < 2

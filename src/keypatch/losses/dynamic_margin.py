@@ -40,11 +40,12 @@ class DynamicMargin:
         rate = self._rate(batch.moment) if torch.is_grad_enabled() else 0.0
         with torch.no_grad():
             place = ((_gap(batch, _Bits(hard=True)) if self.binary else x) + 2) * ((self.bins - 1) / 4)
-            place = place.clamp(0, self.bins - 1)
+            # rounding may leave [-2, 2]; a distance that is not finite shows in the value, here it would be no index
+            place = place.nan_to_num(0.0).clamp(0, self.bins - 1)
             histogram = self._binned(place)
             if "histogram" in state:
                 histogram = state["histogram"].lerp(histogram, rate)
-            cdf = (histogram / histogram.sum()).cumsum(0)[place.nan_to_num().long()]  # nan shows in x
+            cdf = (histogram / histogram.sum()).cumsum(0)[place.long()]
         return cdf * x, {"histogram": histogram} if torch.is_grad_enabled() else state
 
     def _rate(self, moment: Moment | None) -> float:
@@ -54,7 +55,6 @@ class DynamicMargin:
 
     def _binned(self, place: Tensor) -> Tensor:
         """Shares of the bins, each place counted linearly in the two around it."""
-        place = place.nan_to_num()
         low = place.floor()
         histogram = place.new_zeros(self.bins)
         histogram.index_add_(0, low.long(), 1 - (place - low))

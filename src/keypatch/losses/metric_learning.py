@@ -1,11 +1,9 @@
 """The losses of pytorch-metric-learning as terms."""
 
 import json
-from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from keypatch.errors import MissingExtra, RecipeError
@@ -33,8 +31,6 @@ class MetricLearning:
 
     def __call__(self, batch: Described) -> Tensor:
         with exactly(batch.unit.device):
-            device = batch.unit.device.type
-        with torch.autocast(device, enabled=False) if torch.amp.is_autocast_available(device) else nullcontext():
             value: Tensor = self._build()(batch.unit[: 2 * batch.n], batch.labels)
         return value
 
@@ -45,7 +41,7 @@ class MetricLearning:
             raise RecipeError(f'MetricLearning: "{self.loss}" is not one of the losses that can be used: {usable}.')
         try:
             built = known[self.loss](**dict(map(_argument, self.arguments)))
-        except (TypeError, KeyError) as error:
+        except (TypeError, KeyError, ValueError) as error:
             raise RecipeError(f"MetricLearning: {self.loss} cannot be made of these arguments ({error}).") from error
         if next(built.parameters(), None) is not None:
             raise RecipeError(

@@ -62,9 +62,8 @@ class LossModule(nn.Module):
         states: dict[str, dict[str, Tensor]] = {}
         for name, tensor in self.named_buffers():
             term, _, entry = name.partition("/")
-            states.setdefault(term, {})[entry] = tensor.to(
-                like.device, like.dtype if tensor.is_floating_point() else None
-            )
+            dtype = like.dtype if tensor.is_floating_point() else tensor.dtype
+            states.setdefault(term, {})[entry] = tensor.to(like.device, dtype)
         return states
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:

@@ -1,7 +1,7 @@
 """SOSNet's second-order term."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -23,6 +23,7 @@ class SecondOrder:
     neighbours: Literal["code", "paper"] = "code"
     duplicate_threshold: float = 0.008  # the same patch under another label comes last
     weight: float = 1.0
+    weighted: ClassVar[bool] = False  # about neighbourhoods, not about how hard a pair is
 
     def __post_init__(self) -> None:
         if self.k < 1 or self.neighbours not in ("code", "paper"):

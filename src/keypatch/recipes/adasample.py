@@ -42,7 +42,7 @@ RECIPES = (
     (ADASAMPLE_HT, "the same with Euclidean distances"),
     (HARDPOS, "always the farthest positive"),
     (HARDNET_STAR, "HardNet on the same generated positives, drawn uniformly: HardNet+*"),
-    (ADASAMPLE_FEW, "AdaSample choosing among 5 of the 15: half the time of a step"),
+    (ADASAMPLE_FEW, "AdaSample choosing among 5 of the 15"),
     (ADASAMPLE_MEMORY, "AdaSample choosing among remembered descriptors"),
     (ADASAMPLE_SOSNET, "AdaSample with SOSNet's second-order term"),
 )

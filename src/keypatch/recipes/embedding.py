@@ -9,7 +9,7 @@ from keypatch.training import SGD, Constant, Recipe
 
 EMBEDDING_LIFTED = Recipe(
     name="embedding_lifted",
-    network=EmbeddingNet(dim=64),
+    network=EmbeddingNet(dim=128),
     sampler=SeveralPerPoint(pairs=64, per_point=4),  # 128 images
     augment=Augmentation(flips="none"),  # a mirrored character is another one
     loss=(Lifted(margin=1.0, descriptors="raw"),),  # on the sphere no distance is large enough for its log of a sum

@@ -43,7 +43,7 @@ LIFTED = replace(
     name="lifted",
     sampler=SeveralPerPoint(pairs=64, per_point=4),  # 128 patches
     mining=None,
-    loss=(Lifted(margin=1.0),),
+    loss=(Lifted(margin=1.0, descriptors="raw"),),  # as in the original; GOR looks at the unit ones
 )
 
 GOR_TRIPLET = replace(TRIPLET, name="gor_triplet", loss=(*TRIPLET.loss, GOR))
@@ -75,5 +75,5 @@ RECIPES = (
     (TRIPLET_SWAP, "the base loss alone: random triplets with anchor swap"),
     (CONTRASTIVE, "the base loss alone: a margin for matching and one for non-matching pairs"),
     (NPAIR, "the base loss alone: N-pair (Sohn, NIPS 2016) on unit descriptors"),
-    (LIFTED, "the base loss alone: lifted structure (Song et al., CVPR 2016) on unit descriptors"),
+    (LIFTED, "the base loss alone: lifted structure (Song et al., CVPR 2016)"),
 )

@@ -8,7 +8,7 @@ from keypatch.sampling import Augmentation, RandomPairs
 from keypatch.training import SGD, Recipe, Steps
 
 E1 = BatchSoftmax(weight=0.5)
-E2 = Correlation(weight=127.0)  # the sum of 128 * 127 entries against sums over 128 pairs
+E2 = Correlation()
 E3 = IntermediateSoftmax(scaled=True, weight=0.5)  # unscaled, products of 32,768 numbers drown E1
 
 L2NET = Recipe(
@@ -18,7 +18,7 @@ L2NET = Recipe(
     augment=Augmentation(flips="hynet"),
     loss=(E1, E2, E3),
     branches="apart",
-    optimizer=SGD(lr=0.01, momentum=0.9, weight_decay=1e-4),
+    optimizer=SGD(lr=1.28, momentum=0.9, weight_decay=1e-4),  # 0.01 for sums over 128 pairs
     schedule=Steps(at=(0.4, 0.8), gamma=0.1),
     pairs=50_000_000,  # HardNet's
 )
@@ -26,7 +26,7 @@ L2NET_CS = replace(
     L2NET,
     name="l2net_cs",
     network=CentralSurround(dropout=0.0),
-    loss=(E1, replace(E2, weight=510.0)),  # 256 * 255 entries
+    loss=(E1, E2),
 )
 
 RECIPES = (

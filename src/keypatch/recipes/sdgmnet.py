@@ -42,6 +42,7 @@ SDGMNET_FINETUNE = replace(
     optimizer=SGD(lr=LAST_LR, momentum=0.9, weight_decay=1e-4),
     schedule=Constant(),
     pairs=20 * EPOCH,
+    needs_weights=True,
 )
 
 SDGM_PHM = replace(SDGM_RAW, name="sdgm_phm", loss=(GradientModulation(m=0.1, alpha=0.9, psm=False),))

@@ -28,8 +28,9 @@ class AdaptivePairs:
 
     L_avg is a moving average of the hinge 1 + d+^2 - d-^2 of past batches (AHT, where the measure is the angle),
     whatever loss is trained. `hardest` is the limit of an infinite lam, Hardpos; lam 0 draws uniformly and looks at no
-    candidates. Which patches of a class are candidates: "all"; "few" of them, at random; with "memory" all that were
-    described before, and `refresh` of them, at random, are described anew.
+    candidates. Which patches of a class are candidates: "all", where one with more than `generate` shows so many of
+    them, at random; "few" of them, at random; with "memory" all that were described before, and `refresh` of them, at
+    random, are described anew.
     """
 
     pairs: int = 1024
@@ -82,9 +83,7 @@ class AdaptivePairs:
         counts = self._positives.slots(classes)
         every = np.arange(counts[chosen].max())
         all_slots = np.where(every < counts[chosen, None], every, -1)
-        if self.chooses and self.candidates == "all":
-            return self._positives.patches(classes, chosen, all_slots, seed)
-        views = (self.refresh if self.remembers else self.few) if self.chooses else 2
+        views = self._views(int(counts[chosen].max()))
         slots = distinct(counts[chosen], views, rng)
         drawn = self._positives.patches(classes, chosen, slots, seed)
         if not self.remembers:
@@ -93,6 +92,14 @@ class AdaptivePairs:
         pool = self._positives.patches(classes, chosen, all_slots, seed)
         pool = replace(pool, rows=np.where(all_slots >= 0, first + all_slots, -1))
         return replace(drawn, rows=np.where(slots >= 0, first + slots, -1), pool=pool)
+
+    def _views(self, most: int) -> int:
+        """How many patches of a class are drawn."""
+        if not self.chooses:
+            return 2
+        if self.candidates == "all":
+            return self.generate or most
+        return self.refresh if self.remembers else self.few
 
     def start(self, classes: Classes, dim: int) -> State:
         """Of the state before the first step only the memory exists."""
@@ -151,5 +158,5 @@ class AdaptivePairs:
         """Of all candidates (n, k, dim) to their anchors, (n, k)."""
         n, k, _ = unit.shape
         anchors = unit[torch.arange(n), torch.from_numpy(anchor)].repeat_interleave(k, 0)
-        distances: NDArray[np.float64] = self.measure(unit.flatten(0, 1), anchors).view(n, k).double().cpu().numpy()
+        distances: NDArray[np.float64] = self.measure(unit.flatten(0, 1), anchors).view(n, k).cpu().double().numpy()
         return distances

@@ -49,33 +49,34 @@ class Augmentation:
             patches = self._relight(patches, rng)
         return patches
 
-    def _drawn(self, what: str, views: Shape) -> Shape:
-        return (views[0], 1) if what in self.shared else views
+    def _shape(self, what: str, shape: Shape) -> Shape:
+        """How many numbers to draw: one for a pair where `what` is shared."""
+        return (shape[0], 1) if what in self.shared else shape
 
-    def _symmetries(self, views: Shape, rng: np.random.Generator) -> NDArray[np.int64]:
+    def _symmetries(self, shape: Shape, rng: np.random.Generator) -> NDArray[np.int64]:
         """One of the 8 symmetries of the square for each patch: bit 0 transposes, 1 mirrors, 2 turns over."""
-        shape = self._drawn("flips", views)
+        size = self._shape("flips", shape)
         if self.flips == "none":
-            drawn = np.zeros(shape, dtype=np.int64)
+            drawn = np.zeros(size, dtype=np.int64)
         elif self.flips == "dihedral":
-            drawn = rng.integers(0, 8, shape)
+            drawn = rng.integers(0, 8, size)
         elif self.flips == "hardnet":  # transpose and horizontal mirror, half each: 4 of the 8
-            drawn = rng.integers(0, 4, shape)
+            drawn = rng.integers(0, 4, size)
         else:  # HyNet: half of the pairs turned by 90, 180 or 270 degrees, then half mirrored vertically
-            quarter_turns = np.array([0, 3, 6, 5])[rng.integers(1, 4, shape) * rng.integers(0, 2, shape)]
-            drawn = quarter_turns ^ (4 * rng.integers(0, 2, shape))
-        return np.broadcast_to(drawn, views).astype(np.int64)
+            quarter_turns = np.array([0, 3, 6, 5])[rng.integers(1, 4, size) * rng.integers(0, 2, size)]
+            drawn = quarter_turns ^ (4 * rng.integers(0, 2, size))
+        return np.broadcast_to(drawn, shape).astype(np.int64)
 
-    def _frames(self, views: Shape, patch_sigmas: float, rng: np.random.Generator) -> Floats | None:
+    def _frames(self, shape: Shape, patch_sigmas: float, rng: np.random.Generator) -> Floats | None:
         """Affine maps (n, views, 2, 3) of the patch square [-1, 1]^2 to where its pixels are; None if all stay."""
         if not (self.detector_noise or self.rotation or self.crop):
             return None
-        frames = np.zeros((*views, 2, 3))
+        frames = np.zeros((*shape, 2, 3))
         frames[..., :2] = np.eye(2)
         if self.rotation or self.crop:
-            frames[:] = self._crops(self._drawn("crop", views), rng)
+            frames[:] = self._crops(self._shape("crop", shape), rng)
         if self.detector_noise:
-            noise = self._detector_noise(views, rng)
+            noise = self._detector_noise(shape, rng)
             frames[..., 2] += noise[..., 2] * 2 / patch_sigmas
             frames[..., :2] = noise[..., :2] @ frames[..., :2]
         return frames
@@ -89,20 +90,20 @@ class Augmentation:
         place = (1 - half) * rng.uniform(-1, 1, half.shape)
         return np.concatenate([turn * half[..., None, :], place[..., None]], axis=-1)
 
-    def _detector_noise(self, views: Shape, rng: np.random.Generator) -> Floats:
+    def _detector_noise(self, shape: Shape, rng: np.random.Generator) -> Floats:
         """Affine maps (n, views, 2, 3); the shift is in sigmas."""
-        angle, log_scale, axes = rng.standard_normal((3, *views)) * self.detector_noise
-        direction = _rotations(rng.uniform(0, np.pi, views))
+        angle, log_scale, axes = rng.standard_normal((3, *shape)) * self.detector_noise
+        direction = _rotations(rng.uniform(0, np.pi, shape))
         stretch = np.exp(self.noise_anisotropy * np.stack([axes, -axes], -1))
-        shape = (direction * stretch[..., None, :]) @ direction.swapaxes(-1, -2)
+        stretched = (direction * stretch[..., None, :]) @ direction.swapaxes(-1, -2)
         similarity = np.exp(self.noise_log_scale * log_scale)[..., None, None] * _rotations(
             np.radians(self.noise_angle) * angle
         )
-        shift = rng.standard_normal((*views, 2, 1)) * (self.detector_noise * self.noise_shift)
-        return np.concatenate([shape @ similarity, shift], axis=-1)
+        shift = rng.standard_normal((*shape, 2, 1)) * (self.detector_noise * self.noise_shift)
+        return np.concatenate([stretched @ similarity, shift], axis=-1)
 
     def _relight(self, patches: Tensor, rng: np.random.Generator) -> Tensor:
-        shape = (*self._drawn("light", (patches.shape[0], patches.shape[1])), 1, 1)
+        shape = (*self._shape("light", (patches.shape[0], patches.shape[1])), 1, 1)
         gain = torch.from_numpy(np.exp(self.contrast * rng.standard_normal(shape))).to(patches.device, torch.float32)
         offset = torch.from_numpy(self.brightness * rng.standard_normal(shape)).to(patches.device, torch.float32)
         pixels = patches.float()

@@ -68,7 +68,7 @@ def gradient_norms(network: PatchNetwork, x: Tensor) -> tuple[Floats, Floats, Fl
             norms[1, i] = _norm(torch.autograd.grad(hinge, parameters))
     finally:
         network.train(training)
-    return batch.positive_distances(Angle()).double().cpu().numpy(), norms[0], norms[1]
+    return batch.positive_distances(Angle()).cpu().double().numpy(), norms[0], norms[1]
 
 
 def _norm(gradients: tuple[Tensor, ...]) -> float:

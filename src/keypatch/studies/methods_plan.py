@@ -127,8 +127,9 @@ def check_feasible(recipes: Sequence[Recipe], source: PatchSource, device: str, 
 def choose_recipes(
     recipes: Sequence[str | Path | Recipe], settings: Sequence[str], batch: int, pairs: int, seeds: Sequence[int]
 ) -> tuple[Recipe, ...]:
-    """The rows: every recipe with every seed, all recipes of the package if none is named."""
-    chosen = [recipe if isinstance(recipe, Recipe) else find_recipe(recipe) for recipe in recipes or RECIPES]
+    """The rows: every recipe with every seed, all that start from nothing if none is named."""
+    every = [name for name, recipe in RECIPES.items() if not recipe.needs_weights]
+    chosen = [recipe if isinstance(recipe, Recipe) else find_recipe(recipe) for recipe in recipes or every]
     rows = []
     for recipe in chosen:
         if Path(recipe.name).name != recipe.name:

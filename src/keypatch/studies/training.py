@@ -58,6 +58,8 @@ def train(
     source = open_source(data, split, allow_partial)
     _say_skipped(source, reporter)
     weights = None
+    if value.needs_weights and start_from is None and not resume:
+        raise RecipeError(f"{value.name} goes on with a trained network; name one with --from.")
     if start_from is not None and not resume:
         weights = _weights(start_from, value)
     return run(

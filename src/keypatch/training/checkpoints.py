@@ -1,7 +1,7 @@
 """Checkpoints: all that a run needs to go on exactly where it was, in one safetensors file."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -58,27 +58,29 @@ def save_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
         file.write(save(tensors, header))
 
 
-def load_checkpoint(path: Path) -> Checkpoint:
+def load_checkpoint(path: Path, groups: Sequence[str] = GROUPS) -> Checkpoint:
+    """The checkpoint, of its tensors only those of some groups if so asked: a sampler's memory may be large."""
     try:
         with safe_open(path, framework="pt") as file:
             header = file.metadata() or {}
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
+            wanted = [name for name in file.keys() if name.startswith(tuple(f"{group}/" for group in groups))]  # noqa: SIM118 (not a mapping)
+            tensors = {name: file.get_tensor(name) for name in wanted}
     except (SafetensorError, OSError) as error:
         raise DataError(f"{path}: cannot be read as a checkpoint ({error}); it may be cut off.") from error
     if header.get("format") != FORMAT:
         raise DataError(f"{path}: not a checkpoint of a keypatch run.")
     if int(header["format_number"]) > FORMAT_NUMBER:
         raise DataError(f"{path}: checkpoint format {header['format_number']} is newer than this keypatch; update it.")
-    groups: dict[str, dict[str, Tensor]] = {group: {} for group in GROUPS}
+    named: dict[str, dict[str, Tensor]] = {group: {} for group in GROUPS}
     for name, tensor in tensors.items():
         group, _, rest = name.partition("/")
-        groups[group][rest] = tensor
+        named[group][rest] = tensor
     return Checkpoint(
         recipe=recipe_from_toml(header["recipe"], f"{path} (recipe)"),
         step=int(header["step"]),
         seconds=float(header["seconds"]),
         provenance=json.loads(header["provenance"]),
-        **groups,
+        **named,
     )
 
 
@@ -109,7 +111,7 @@ def load_run_weights(path: Path) -> tuple[NetworkSpec, PatchNetwork]:
         if newest is None:
             raise DataError(f"{path}: the run has no checkpoint yet; let it train until its first one.")
         file = newest
-    checkpoint = load_checkpoint(file)
+    checkpoint = load_checkpoint(file, ("network", "average"))
     spec: NetworkSpec = checkpoint.recipe.network
     network = spec.build()
     network.load_state_dict(dict(checkpoint.average or checkpoint.network))

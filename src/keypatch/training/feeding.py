@@ -61,7 +61,7 @@ class Batches:
 
     def make(self, step: int) -> Batch:
         draw = self.recipe.sampler.draw(self.classes, self.recipe.seed, step)
-        return Batch(self.cut(draw, step, augmented=not getattr(self.recipe.sampler, "remembers", False)), draw)
+        return Batch(self.cut(draw, step, augmented=draw.pool is None), draw)  # a memory knows patches as they are
 
     def cut(self, draw: Draw, step: int, augmented: bool = True) -> Tensor:
         """The drawn patches as network input; empty places show the row's first patch."""

@@ -4,9 +4,20 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from keypatch.errors import RecipeError
-from keypatch.losses import MEASURES, MINING, TERMS, WEIGHTINGS, AnyTerm, Measure, Mining, Reduction, Weighting
+from keypatch.losses import (
+    MEASURES,
+    MINING,
+    TERMS,
+    WEIGHTINGS,
+    AnyTerm,
+    Measure,
+    Mining,
+    Reduction,
+    ThirdPatch,
+    Weighting,
+)
 from keypatch.networks import NETWORKS, NetworkSpec
-from keypatch.sampling import SAMPLERS, Augmentation, Sampler
+from keypatch.sampling import SAMPLERS, AdaptivePairs, Augmentation, RandomTriplets, Sampler
 from keypatch.training.optimizers import OPTIMIZERS, Optimizer
 from keypatch.training.schedules import SCHEDULES, Schedule
 
@@ -32,6 +43,7 @@ class Recipe:
     branches: Literal["together", "apart"] = "together"
     weighting: Weighting | None = None  # of the pairs, from their descriptors
     last_layer: float = 1.0  # times the learning rate, for the network's last layer with weights
+    needs_weights: bool = False  # a second phase, which starts from a trained network
     average: float = 0.0  # decay per step of a moving average of the weights, which is then what is used; 0 = none
     seed: int = 0
 
@@ -43,6 +55,13 @@ class Recipe:
                 f"The budget of {self.pairs} pairs is less than one batch of {self.sampler.pairs}; "
                 f"raise --pairs or lower --set sampler.pairs."
             )
+        if isinstance(self.mining, ThirdPatch) and not isinstance(self.sampler, RandomTriplets):
+            raise RecipeError(
+                f"Mining with ThirdPatch needs third patches, which the sampler {type(self.sampler).__name__} does not "
+                "draw; take RandomTriplets."
+            )
+        if self.mining is None and isinstance(self.sampler, AdaptivePairs) and self.sampler.chooses:
+            raise RecipeError("AdaptivePairs measures how hard batches are by mined negatives; give a mining.")
         if not 0 <= self.average < 1:
             raise RecipeError(f"average={self.average}: the decay of the moving average lies in 0 <= decay < 1.")
 

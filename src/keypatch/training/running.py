@@ -28,7 +28,7 @@ from keypatch.training.progress import Record, Reporter
 from keypatch.training.recipe import Recipe
 from keypatch.training.run_folder import RunFolder
 from keypatch.training.states import flat, nested, scalars
-from keypatch.training.stepping import CHUNK, Outcome, Step, layers_of
+from keypatch.training.stepping import CHUNK, Outcome, Step, check_layers, layers_of
 from keypatch.training.tensorboard import tensorboard_log
 
 _LOG_SECONDS = 2.0
@@ -66,6 +66,7 @@ def run(
         KeypatchError: a non-finite loss, a full disk, a folder in use; the last good checkpoint stays.
     """
     recipe.sampler.check(source.classes())
+    check_layers(recipe.network.build(), recipe)
     device = choose_device(conditions.device)  # a wrong choice is told before anything is written
     choose_precision(conditions.precision, device)
     choose_compile(conditions.compile, device, per_patch=False)
@@ -160,7 +161,7 @@ class _Trainer:
         self.chooser = chooser_of(recipe)
         self.sampler_state: State = {}
         if checkpoint:
-            self.sampler_state = {name: tensor.to(self.device) for name, tensor in checkpoint.sampler_state.items()}
+            self.sampler_state = checkpoint.sampler_state
         elif self.chooser:
             self.sampler_state = self.chooser.start(self.batches.classes, recipe.network.dim)
 
@@ -206,7 +207,7 @@ class _Trainer:
         state = self.sampler_state
         if self.chooser:
             batch, state = choose_pairs(batch, self.chooser, self.step, self.batches, state, moment)
-        outcome = self.step(batch, self.loss_states, moment)
+        outcome, described = self.step(batch, self.loss_states, moment)
         if not math.isfinite(outcome.loss):
             term = next((name for name, value in outcome.terms.items() if not math.isfinite(value)), "the sum")
             raise KeypatchError(
@@ -215,7 +216,8 @@ class _Trainer:
             )
         self.optimizer.step()
         self.loss_states = outcome.states
-        self.sampler_state = self.chooser.observe(outcome.batch, state, moment) if self.chooser else state
+        if self.chooser:
+            self.sampler_state = self.chooser.observe(described, state, moment)
         if self.average:
             self.average.update(self.network, step)
         return outcome

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from keypatch.errors import RecipeError
 from keypatch.losses import Described, Moment, State, Total, total_loss
 from keypatch.networks import PatchNetwork, unit_length
 from keypatch.training.feeding import Batch
@@ -15,7 +16,7 @@ from keypatch.training.recipe import Recipe
 # Patches per chunk on a CPU: activations stay in the cache, and compiling needs one shape. Compiled HyNet, AVX-512,
 # 512 pairs: 246 (32) and 248 (64) pairs/s in float32, 441 and 415 in bfloat16.
 CHUNK = 32
-_CANDIDATES = 256  # patches per chunk where nothing is differentiated and no shape is compiled
+_CANDIDATES = 256  # patches per chunk on a CPU where nothing is differentiated
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,6 @@ class Outcome:
     positive: float
     negative: float
     states: Mapping[str, State]  # of stateful terms, for the next step
-    batch: Described  # detached
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,10 @@ class Step:
     precision: torch.dtype
     chunk: int | None  # None = the whole batch at once
 
-    def __call__(self, batch: Batch, states: Mapping[str, State], moment: Moment | None = None) -> Outcome:
+    def __call__(
+        self, batch: Batch, states: Mapping[str, State], moment: Moment | None = None
+    ) -> tuple[Outcome, Described]:
+        """What was seen, and the batch as it was described, detached."""
         x, pairs = batch.x, batch.pairs
         apart = self.recipe.branches == "apart"
         parts = torch.split(x, self.chunk or (pairs if apart else len(x)))
@@ -61,7 +64,7 @@ class Step:
             output = outputs.pop()
             behind = [gradient[len(outputs)] for gradient in gradients]
             torch.autograd.backward(output, [g.to(tensor.dtype) for g, tensor in zip(behind, output, strict=True)])
-        return outcome
+        return outcome, replace(described, raw=described.raw.detach(), unit=described.unit.detach(), maps={})
 
     def _described(self, raw: Tensor, batch: Batch, maps: list[Tensor], moment: Moment | None) -> Described:
         pairs = batch.pairs
@@ -85,7 +88,8 @@ class Step:
         """Unit descriptors of patches that may not be trained on; the network's statistics do not see them."""
         self.network.eval()
         try:
-            z = torch.cat([self._trunk(part).float() for part in torch.split(x, self.chunk or _CANDIDATES)])
+            parts = torch.split(x, self.chunk or (_CANDIDATES if x.device.type == "cpu" else len(x)))
+            z = torch.cat([self._trunk(part).float() for part in parts])
             return unit_length(self.network.head(z))
         finally:
             self.network.train()
@@ -115,6 +119,17 @@ def layers_of(recipe: Recipe) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for term in recipe.loss for name in getattr(term, "layers", ())))
 
 
+def check_layers(network: PatchNetwork, recipe: Recipe) -> None:
+    """Raises RecipeError where a term looks at a layer that the network does not have."""
+    known = [name for name, _ in network.layers.named_children()]
+    missing = [name for name in layers_of(recipe) if name not in known]
+    if missing:
+        raise RecipeError(
+            f'A loss term looks at the layer "{missing[0]}", which {type(recipe.network).__name__} does not have. '
+            f"Its layers: {', '.join(known)}."
+        )
+
+
 def _cut(tensors: tuple[Tensor, ...]) -> Tensor:
     whole = torch.cat([tensor.detach() for tensor in tensors])
     return (whole.float() if whole.dtype == torch.bfloat16 else whole).requires_grad_()
@@ -131,5 +146,4 @@ def _outcome(batch: Described, total: Total) -> Outcome:
         # one transfer for all figures: each would wait for the device
         figures = torch.stack([total.value.detach(), positive, negative, *total.parts.values()]).tolist()
     terms = dict(zip(total.parts, figures[3:], strict=True))
-    detached = replace(batch, raw=batch.raw.detach(), unit=batch.unit.detach(), maps={})
-    return Outcome(figures[0], terms, figures[1], figures[2], total.states, detached)
+    return Outcome(figures[0], terms, figures[1], figures[2], total.states)
