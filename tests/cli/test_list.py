@@ -41,6 +41,14 @@ def test_a_recipe_is_printed_as_a_recipe_file(keypatch: Callable, name: str) -> 
     assert recipe_from_toml(shown.out) == RECIPES[name]
 
 
+@pytest.mark.parametrize("name", ["hynet-notredame", "rootsift"])
+def test_a_descriptor_is_left_to_inspect(keypatch: Callable, name: str) -> None:
+    shown = keypatch("list", name)
+    assert shown.code == 2
+    assert f"`keypatch inspect {name}`" in shown.err
+    assert keypatch("inspect", name).code == 0
+
+
 @pytest.mark.parametrize(("wrong", "near"), [("recipies", "recipes"), ("hinet", "hynet"), ("losess", "losses")])
 def test_another_name_is_told_the_nearest_and_the_lists(keypatch: Callable, wrong: str, near: str) -> None:
     shown = keypatch("list", wrong)

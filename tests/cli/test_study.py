@@ -19,6 +19,7 @@ def test_the_table_is_printed_and_written(keypatch: Callable, phototour: Path, t
     shown = keypatch(*words(phototour, tmp_path / "study"), "--seed", 1)
     assert shown.code == 0, shown.err
     assert "small m50 FPR95 %" in shown.out
+    assert shown.out.splitlines()[0].split()[0] == "d"
     assert {line.split()[0] for line in shown.out.splitlines()} >= {"hardnet", "sosnet"}
     assert f"Written: {tmp_path / 'study' / 'table.md'}" in shown.out
     assert (tmp_path / "study" / "rows" / "hardnet-1.json").exists()

@@ -1,6 +1,7 @@
 """The dynamic soft margin: the authors' own numbers (tests/reference/triplets.npz), its histogram and its state."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import torch
 from torch import Tensor
 
 from keypatch.errors import KeypatchError, RecipeError
-from keypatch.losses import Described, DynamicMargin, Euclidean, Hardest, HardestBits, State, Triplet
+from keypatch.losses import Described, DynamicMargin, Euclidean, Hardest, HardestBits, Moment, State, Triplet
 
 Arrays = Mapping[str, Any]
 TOLERANCES = [(torch.float64, 1e-12, 1e-12), (torch.float32, 2e-6, 1e-5)]  # of the histogram; of values and gradients
@@ -137,6 +138,14 @@ def test_a_saved_histogram_continues_identically_and_is_not_wiped() -> None:
     fresh = term(noisy(seed=1), {})[1]["histogram"]
     expected = 0.99 * state["histogram"] + 0.01 * fresh
     torch.testing.assert_close(after["histogram"], expected)
+
+
+@pytest.mark.parametrize(("steps", "rate"), [(100_000, 0.01), (20_000, 0.05), (500, 0.1)])
+def test_a_short_training_forgets_faster(steps: int, rate: float) -> None:
+    first, second = (replace(noisy(seed=seed), moment=Moment(seed, steps)) for seed in range(2))
+    _, state = DynamicMargin()(first, {})
+    expected = DynamicMargin(rate=rate)(second, state)[1]["histogram"]
+    torch.testing.assert_close(DynamicMargin()(second, state)[1]["histogram"], expected)
 
 
 def test_the_histogram_rests_without_gradients() -> None:

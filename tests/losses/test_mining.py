@@ -10,7 +10,16 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from keypatch.errors import KeypatchError, RecipeError
-from keypatch.losses import MINING, Described, Hardest, Negatives, RandomInBatch, ThirdPatch
+from keypatch.losses import (
+    MINING,
+    AntiNoise,
+    Described,
+    Hardest,
+    HardestBits,
+    Negatives,
+    RandomInBatch,
+    ThirdPatch,
+)
 
 BLOCKS = ("anchors", "positives", "rows", "columns")
 BLOCK_SETS = [blocks for k in range(1, 5) for blocks in itertools.combinations(BLOCKS, k)]
@@ -175,4 +184,5 @@ def test_wrong_settings_are_named() -> None:
 
 
 def test_the_table_holds_every_miner() -> None:
-    assert {"Hardest": Hardest, "RandomInBatch": RandomInBatch, "ThirdPatch": ThirdPatch} == MINING
+    wanted = (Hardest, RandomInBatch, ThirdPatch, AntiNoise, HardestBits)
+    assert {miner.__name__: miner for miner in wanted} == MINING

@@ -46,14 +46,14 @@ def test_the_scores_of_a_clustering_are_those_of_scikit_learn_and_of_counting(fi
         assert getattr(found, ours) == pytest.approx(float(figures[theirs]), abs=1e-9)
 
 
-def ranks_by_a_loop(rows: NDArray[Any], labels: NDArray[Any]) -> list[int]:
-    ranks = []
+def ranks_by_a_loop(rows: NDArray[Any], labels: NDArray[Any]) -> list[float]:
+    ranks: list[float] = []
     for i in range(len(rows)):
         others = [j for j in range(len(rows)) if j != i]
         distances = {j: float(np.sum((rows[i] - rows[j]) ** 2)) for j in others}
         # among equal distances the other classes come first
         order = sorted(others, key=lambda j: (distances[j], labels[j] == labels[i]))
-        ranks.append(next((place for place, j in enumerate(order, 1) if labels[j] == labels[i]), len(rows)))
+        ranks.append(next((place for place, j in enumerate(order, 1) if labels[j] == labels[i]), math.inf))
     return ranks
 
 
@@ -72,7 +72,7 @@ def test_constant_embeddings_find_nothing_whatever_the_rounding() -> None:
 
 def test_an_image_alone_in_its_class_is_never_found() -> None:
     rows = np.array([[0.0], [1.0], [5.0]])
-    assert recall_at(rows, ["a", "a", "b"], (1, 2)) == pytest.approx((2 / 3, 2 / 3))
+    assert recall_at(rows, ["a", "a", "b"], (1, 2, 3, 1000)) == pytest.approx((2 / 3,) * 4)
 
 
 def test_nothing_has_no_scores() -> None:

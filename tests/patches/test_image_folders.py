@@ -38,7 +38,7 @@ def test_a_class_is_a_folder_that_holds_images(alphabets: Path) -> None:
 
 
 def test_an_image_of_the_right_side_is_kept_as_it_is(alphabets: Path) -> None:
-    found = read_image_folders(alphabets, side=8)
+    found = read_image_folders(str(alphabets), side=8)
     expected = [np.asarray(Image.open(path)) for path in sorted(alphabets.rglob("*.png"))]
     assert np.array_equal(found.patches, expected)
 

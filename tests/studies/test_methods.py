@@ -16,10 +16,13 @@ import pytest
 
 from keypatch.errors import DataError, Interrupted, KeypatchError, RecipeError
 from keypatch.files import lock
-from keypatch.recipes import HARDNET, HYNET
+from keypatch.recipes import HARDNET, HYNET, RECIPES
+from keypatch.sampling import RandomTriplets
 from keypatch.studies import methods
 from keypatch.studies.methods import study_methods
+from keypatch.studies.methods_plan import choose_recipes
 from keypatch.studies.methods_table import Table
+from keypatch.studies.methods_test_data import TestData, open_tests
 from keypatch.training.checkpoints import load_checkpoint, milestone_path
 from keypatch.training.progress import Silent
 from keypatch.training.recipe_files import read_recipe
@@ -114,16 +117,117 @@ def test_what_is_finished_is_left_alone_and_new_rows_join_the_table(
     assert {line.recipe for line in table.lines} == {"hardnet", "sosnet"}
 
 
-def test_a_new_test_set_is_scored_from_the_kept_weights(
-    study: Callable[..., Table], tmp_path: Path, small_set: Path
+def test_a_new_test_set_is_scored_from_the_kept_weights_without_training(
+    study: Callable[..., Table], tmp_path: Path, small_set: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     study(recipes=["hardnet"])
     other = shutil.copytree(small_set, tmp_path / "other")
     log = tmp_path / "study" / "runs" / "hardnet-0" / "log.jsonl"
     trained = log.read_text()
-    table = study(recipes=["hardnet"], tests=[small_set, other])
+    before = json.loads(row_file(tmp_path, "hardnet-0").read_text())
+    monkeypatch.setattr(methods, "train", None)  # not called
+    table = study(recipes=["hardnet"], tests=[small_set, other], threads=1)
+    assert table.unfinished == ()
     assert log.read_text() == trained
     assert {column.test for column in table.columns} == {"small", "other"}
+    after = json.loads(row_file(tmp_path, "hardnet-0").read_text())
+    assert (after["run"], after["provenance"]) == (before["run"], before["provenance"])
+
+
+def test_a_fault_at_a_new_test_set_costs_none_of_the_older_scores(
+    study: Callable[..., Table], tmp_path: Path, small_set: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = _scores(study(recipes=["hardnet"]))
+    other = shutil.copytree(small_set, tmp_path / "other")
+    with monkeypatch.context() as context:
+        _unscorable(context, "other")
+        table = study(recipes=["hardnet"], tests=[small_set, other])
+        assert [(row.name, row.failed) for row in table.unfinished] == [("hardnet-0", "other is damaged.")]
+        assert _scores(table) == whole
+        assert "hardnet-0 | failed: other is damaged." in (tmp_path / "study" / "table.md").read_text()
+        assert study(recipes=["hardnet"]).unfinished == ()  # finished for what is asked
+    assert json.loads(row_file(tmp_path, "hardnet-0").read_text())["failed"] == ""
+
+
+def _unscorable(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    original = TestData.score
+
+    def score(test: TestData, describer: Any) -> Any:
+        if test.name == name:
+            raise DataError(f"{name} is damaged.")
+        return original(test, describer)
+
+    monkeypatch.setattr(TestData, "score", score)
+
+
+def test_a_run_at_its_end_whose_scoring_failed_is_not_trained_again(
+    study: Callable[..., Table], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as context:
+        _unscorable(context, "small")
+        with pytest.raises(KeypatchError, match="small is damaged"):
+            study(recipes=["hardnet"])
+    monkeypatch.setattr(methods, "train", None)
+    assert study(recipes=["hardnet"]).unfinished == ()
+    row = json.loads(row_file(tmp_path, "hardnet-0").read_text())
+    card = json.loads((tmp_path / "study" / "runs" / "hardnet-0" / "card.json").read_text())
+    assert row["run"] == {"device": "cpu", "precision": "float32", "threads": 1}
+    assert row["provenance"] == card["provenance"]
+
+
+def test_other_data_under_the_name_of_a_test_set_are_refused(
+    study: Callable[..., Table], small_set: Path, tmp_path: Path
+) -> None:
+    study(recipes=["hardnet"])
+    other = shutil.copytree(small_set, tmp_path / "elsewhere" / "small")
+    study(recipes=["hardnet"], tests=[other])  # a copy is the same set, wherever it lies
+    lines = (other / "m50_160_160_0.txt").read_text().splitlines(keepends=True)
+    (other / "m50_160_160_0.txt").write_text("".join(lines[1:]))
+    for recipe in ("hardnet", "sosnet"):
+        with pytest.raises(KeypatchError, match='"small" is not the one that hardnet-0 was scored on'):
+            study(recipes=[recipe], tests=[other])
+
+
+def test_the_hash_of_test_data_is_that_of_their_results(small_set: Path, tmp_path: Path) -> None:
+    from keypatch.zoo import find
+
+    for test in open_tests([small_set], _strips(tmp_path), [small_set]):
+        assert test.data_hash == test.score(find("rootsift")).provenance.hashes["data"]
+
+
+def test_a_field_that_a_row_does_not_know_yet_does_not_part_it_from_its_recipe(
+    study: Callable[..., Table], tmp_path: Path
+) -> None:
+    study(recipes=["hardnet"])
+    file = row_file(tmp_path, "hardnet-0")
+    value = json.loads(file.read_text())
+    assert "average = 0.0\n" in value["recipe_toml"]
+    value["recipe_toml"] = value["recipe_toml"].replace("average = 0.0\n", "")
+    file.write_text(json.dumps({**value, "recipe_hash": "of another text"}))
+    assert study(recipes=["hardnet"]).lines[0].dim == 16
+
+
+def test_a_run_folder_of_another_recipe_is_not_scored_as_this_one(study: Callable[..., Table], tmp_path: Path) -> None:
+    study(recipes=["hardnet", "sosnet"])
+    row_file(tmp_path, "hardnet-0").unlink()  # and its run folder is left behind
+    table = study(recipes=[replace(HARDNET, average=0.5), "sosnet"])
+    assert "another recipe" in table.unfinished[0].failed
+
+
+def test_without_names_all_recipes_for_patches_that_start_from_nothing_are_chosen() -> None:
+    chosen = {recipe.name for recipe in choose_recipes((), (), 256, 20000, (0,))}
+    assert set(RECIPES) - chosen == {"sdgmnet_finetune", "embedding_lifted", "embedding_lifted_gor"}
+
+
+def test_a_sampler_of_another_type_gets_the_batch_of_the_study() -> None:
+    chosen = choose_recipes(["hardnet"], ["sampler=RandomTriplets"], 32, 128, (0,))
+    assert chosen[0].sampler == RandomTriplets(pairs=32)
+
+
+def test_only_the_embedded_data_have_a_test_set_of_their_own(study: Callable[..., Table]) -> None:
+    assert [test.name for test in open_tests((), None, ("embedded",))] == ["embedded-test"]
+    with pytest.raises(KeypatchError, match="with --test or --hpatches"):
+        study(tests=[])
 
 
 def _failing(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
@@ -215,6 +319,12 @@ def test_other_conditions_are_refused_in_the_same_folder(
         ({"recipes": [replace(HYNET, name="a/b")]}, RecipeError, "rename it"),
         ({"device": "tpu"}, KeypatchError, "tpu"),
         ({"precision": "int3"}, KeypatchError, "int3"),
+        ({"settings": ["pairs=3"]}, RecipeError, "use --pairs"),
+        ({"settings": ["seed = 3"]}, RecipeError, "use --seed"),
+        ({"settings": ["sampler.pairs=3"]}, RecipeError, "use --batch"),
+        ({"seeds": [0, -1]}, KeypatchError, "--seed 0 -1"),
+        ({"seeds": []}, KeypatchError, "--seed"),
+        ({"threads": 0}, KeypatchError, "--threads 0"),
         ({"batch": 81}, DataError, "81"),
         ({"batch": 512}, RecipeError, "budget"),
         ({"tests": ["nowhere"]}, DataError, "nowhere"),
@@ -242,7 +352,7 @@ def test_a_test_set_without_pairs_and_two_of_one_name_are_refused(
         study(tests=[small_set, small_set])
 
 
-def test_strips_are_scored_by_level(study: Callable[..., Table], tmp_path: Path) -> None:
+def _strips(tmp_path: Path) -> Path:
     import numpy as np
     from PIL import Image
 
@@ -251,7 +361,11 @@ def test_strips_are_scored_by_level(study: Callable[..., Table], tmp_path: Path)
     (folder / "v_view").mkdir(parents=True)
     for strip in ("ref", *(f"{level}{k}" for level in "eht" for k in range(1, 6))):
         Image.fromarray(column).save(folder / "v_view" / f"{strip}.png")
-    table = study(recipes=["hardnet"], tests=[], hpatches=folder)
+    return folder
+
+
+def test_strips_are_scored_by_level(study: Callable[..., Table], tmp_path: Path) -> None:
+    table = study(recipes=["hardnet"], tests=[], hpatches=_strips(tmp_path))
     assert {column.score for column in table.columns} >= {"rank1.e", "rank1.h", "rank1.t"}
     assert {column.test for column in table.columns} == {"strips"}
 

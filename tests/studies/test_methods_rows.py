@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from keypatch.errors import DataError
+from keypatch.recipes import HYNET
 from keypatch.studies.methods_rows import Milestone, Row, load_rows
+from keypatch.training.recipe_files import write_recipe
 
 
 def row(recipe: str = "hynet", seed: int = 0) -> Row:
@@ -54,9 +56,23 @@ def test_a_milestone_takes_the_place_of_its_share() -> None:
 
 
 def test_rows_are_found_by_name(tmp_path: Path) -> None:
+    (tmp_path / "rows").mkdir()
     for each in (row("sosnet"), row("hynet", 1), row("hynet", 0)):
-        each.save(tmp_path)
+        each.save(tmp_path / "rows")
     assert [each.name for each in load_rows(tmp_path)] == ["hynet-0", "hynet-1", "sosnet-0"]
+
+
+def test_a_row_of_format_1_gets_its_recipe_from_its_run_folder(tmp_path: Path) -> None:
+    (tmp_path / "rows").mkdir()
+    row().save(tmp_path / "rows")
+    file = tmp_path / "rows" / "hynet-0.json"
+    value = {**json.loads(file.read_text()), "format_number": 1}
+    del value["recipe_toml"]
+    file.write_text(json.dumps(value))
+    assert load_rows(tmp_path)[0].trained is None
+    (tmp_path / "runs" / "hynet-0").mkdir(parents=True)
+    write_recipe(tmp_path / "runs" / "hynet-0" / "recipe.toml", HYNET)
+    assert load_rows(tmp_path)[0].trained == HYNET
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,13 @@ import pytest
 from PIL import Image
 
 from keypatch.errors import MissingExtra
-from keypatch.studies.methods_figure import draw_curves
+from keypatch.recipes import RECIPES
+from keypatch.studies.methods_figure import BEST, COLOURS, STYLES, draw_curves, drawn_lines
 from keypatch.studies.methods_page import cell, heading, main_columns, write_page
+from keypatch.studies.methods_published import PUBLISHED, WITHOUT_FIGURE
 from keypatch.studies.methods_rows import Milestone, Row
-from keypatch.studies.methods_table import PUBLISHED, Column, Table, make_table, mean, ranks
+from keypatch.studies.methods_table import Column, Table, make_table, mean, ranks
+from keypatch.training.recipe_files import recipe_to_toml
 
 CONDITIONS = {"data": "castle", "pairs": 4000, "batch": 32, "settings": ["optimizer.lr=1.0"]}
 HARD = Column("castle", "fpr95.hard_60_60_0")
@@ -41,7 +44,8 @@ def row(recipe: str, seed: int, error: float, seconds: float) -> Row:
         for share, times in ((0.25, 4), (0.5, 3), (0.75, 2), (1.0, 1))
     )
     run = {"device": "cpu", "precision": "float32", "threads": 1}
-    return Row(recipe, seed, "ff", milestones, run=run, provenance={"machine": "Linux x86_64, a processor"})
+    machine, text = {"machine": "Linux x86_64, a processor"}, recipe_to_toml(RECIPES[recipe])
+    return Row(recipe, seed, "ff", milestones, run=run, provenance=machine, recipe_toml=text)
 
 
 @pytest.fixture
@@ -54,7 +58,7 @@ def table() -> Table:
         row("hynet", 1, 0.06, 300.0),
         row("adasample", 0, 0.08, 100.0),
         row("scale_aware", 0, 0.20, 100.0),
-        replace(row("sosnet", 0, 0.0, 1.0), failed="The loss | is not finite."),
+        Row("sosnet", 0, "ff", failed="The loss | is not finite."),
         Row("sosnet", 1, "ff"),
     ]
     return make_table(rows, CONDITIONS)
@@ -91,9 +95,35 @@ def test_strips_alone_order_by_rank_1() -> None:
     assert [line.recipe for line in make_table(rows, CONDITIONS).lines] == ["b", "a", "c"]
 
 
-def test_scores_of_one_sequence_are_no_columns(table: Table) -> None:
-    assert Column("oxford", "rank1.e.v") in table.columns
-    assert Column("oxford", "rank1.e.v_boat") not in table.columns
+def test_scores_of_one_sequence_are_no_columns() -> None:
+    scores = dict.fromkeys(("rank1.e", "rank1.e.v", "rank1.e.v_boat", "rank1.e.boat", "rank1.e.a.b"), 0.5)
+    made = make_table([Row("hynet", 0, "", (Milestone(1.0, 1, 1.0, {"oxford": scores}),))], CONDITIONS)
+    assert [column.score for column in made.columns] == ["rank1.e", "rank1.e.v"]
+
+
+def test_a_fault_at_a_new_test_set_leaves_the_older_scores_in_the_table(table: Table, tmp_path: Path) -> None:
+    rows = [each for line in table.lines for each in line.rows]
+    faulty = make_table([replace(each, failed="No castle.") for each in rows], CONDITIONS)
+    assert faulty.lines[0].scores(HARD) == [0.04, 0.06]
+    write_page(tmp_path / "table.md", faulty)
+    page = (tmp_path / "table.md").read_text()
+    assert "| hynet-0 | failed: No castle. What was scored before stays in the table. |" in page
+
+
+def test_a_test_set_that_only_some_were_scored_on_moves_nobody(table: Table) -> None:
+    rows = [each for line in table.lines for each in line.rows]
+    new = [
+        replace(
+            each, milestones=tuple(replace(m, scores={**m.scores, "new": {"fpr95.x": 0.5}}) for m in each.milestones)
+        )
+        for each in rows
+        if each.recipe == "hynet"
+    ]
+    mixed = make_table([*new, *(each for each in rows if each.recipe != "hynet")], CONDITIONS)
+    assert Column("new", "fpr95.x") in mixed.headlines
+    assert mixed.order == (HARD,)
+    assert [line.recipe for line in mixed.lines] == [line.recipe for line in table.lines]
+    assert [mixed.error(line) for line in mixed.lines] == [table.error(line) for line in table.lines]
 
 
 def test_at_equal_minutes_the_shortest_run_is_at_its_end_and_others_are_on_their_way(table: Table) -> None:
@@ -114,17 +144,24 @@ def test_a_recipe_without_a_score_has_no_rank_and_moves_nobody() -> None:
 
 
 def test_the_published_figures_are_the_means_that_the_papers_print_or_imply() -> None:
-    six = [0.88, 1.41, 0.34, 0.46, 0.82, 0.69]  # SDGMNet's row prints no mean
-    assert PUBLISHED["sdgmnet"].fpr95 == round(sum(six) / 6, 2)
+    without_mean = {  # rows of SDGMNet's table
+        "sdgmnet": [0.88, 1.41, 0.34, 0.46, 0.82, 0.69],
+        "cdf": [1.21, 2.01, 0.39, 0.68, 1.51, 1.29],
+        "sdgm_hnfrn": [1.26, 1.76, 0.41, 0.58, 1.16, 1.05],
+    }
+    for recipe, six in without_mean.items():
+        assert PUBLISHED[recipe].fpr95 == round(sum(six) / 6, 2)
     order = sorted(PUBLISHED, key=lambda recipe: PUBLISHED[recipe].fpr95)
-    assert order == ["sdgmnet", "hynet", "sosnet", "adasample", "hardnet", "gor_triplet_swap"]
-    assert all(published.source for published in PUBLISHED.values())
+    assert order == list(PUBLISHED)
+    assert {*PUBLISHED, *WITHOUT_FIGURE} <= set(RECIPES)
+    assert all("Table" in published.source for published in PUBLISHED.values())
 
 
 def test_the_saved_table_has_every_score_by_seed(table: Table, tmp_path: Path) -> None:
     table.save(tmp_path / "table.json")
     value = json.loads((tmp_path / "table.json").read_text())
     first = value["recipes"][0]
+    assert first["dim"] == 128
     assert (first["recipe"], first["seeds"], first["paper_rank"], first["our_rank"]) == ("hynet", [0, 1], 1, 1)
     hard = first["scores"]["castle"]["fpr95.hard_60_60_0"]
     assert hard["seeds"] == [0.04, 0.06]
@@ -138,13 +175,32 @@ def test_the_page_shows_order_minutes_places_and_failures(table: Table, tmp_path
     write_page(tmp_path / "table.md", table)
     page = (tmp_path / "table.md").read_text()
     assert "4,000 pairs in batches of 32, with optimizer.lr=1.0" in page
-    assert "| hynet | 5.00 (4.00, 6.00) | 90.00 (90.00, 90.00) |" in page
+    assert "Best first by castle hard FPR95 %." in page
+    assert "| hynet | 128 | 5.00 (4.00, 6.00) | 90.00 (90.00, 90.00) |" in page
     assert "| hynet | - (-, -) |" in page  # at equal minutes
     assert f"| adasample | 1.16 | 2 | 2 | {PUBLISHED['adasample'].source} |" in page
     assert "| scale_aware | - | - | - |" in page
     assert "| sosnet-0 | failed: The loss \\| is not finite. |" in page
     assert "| sosnet-1 | not finished" in page
     assert "do not compare" not in page
+    assert "do not rank" not in page
+
+
+def test_the_page_says_what_the_embedded_test_set_is_not(tmp_path: Path) -> None:
+    scores = {"embedded-test": {"fpr95.hard": 0.1}}
+    embedded = replace(row("hynet", 0, 0.1, 1.0), milestones=(Milestone(1.0, 1, 1.0, scores),))
+    write_page(tmp_path / "table.md", make_table([embedded], CONDITIONS))
+    assert "they do not rank methods" in (tmp_path / "table.md").read_text()
+
+
+def test_what_several_lists_are_ordered_by_is_their_mean(tmp_path: Path) -> None:
+    scores = {"castle": {"fpr95.hard": 0.1}, "tower": {"fpr95.hard": 0.3}, "oxford": {"rank1.h": 0.5}}
+    both = replace(row("hynet", 0, 0.1, 1.0), milestones=(Milestone(1.0, 1, 1.0, scores),))
+    table = make_table([both], CONDITIONS)
+    assert table.error(table.lines[0]) == pytest.approx(0.2)
+    write_page(tmp_path / "table.md", table)
+    sentence = "Best first by the mean of castle hard FPR95 % and tower hard FPR95 %."
+    assert sentence in (tmp_path / "table.md").read_text()
 
 
 def test_every_table_of_the_page_is_square(table: Table, tmp_path: Path) -> None:
@@ -182,7 +238,8 @@ def test_a_cell_is_the_mean_and_the_seeds_and_a_moment_is_no_percentage() -> Non
     assert cell(HARD, [0.01, 0.02]) == "1.50 (1.00, 2.00)"
     assert cell(HARD, [0.01]) == "1.00"
     assert cell(HARD, [0.01, math.nan]) == "- (1.00, -)"
-    assert cell(Column("castle", "spread.dm2"), [1.5]) == "1.5000"
+    assert cell(Column("castle", "spread.dm2"), [1.5]) == "1.50"
+    assert cell(Column("castle", "spread.m1"), [0.0123]) == "0.012"
 
 
 def test_what_is_shown_first_is_a_choice_of_the_columns(table: Table) -> None:
@@ -200,7 +257,17 @@ def test_the_figure_is_a_picture_with_a_row_of_panels_per_test_set(table: Table,
     pytest.importorskip("matplotlib")
     draw_curves(tmp_path / "curves.png", table)
     with Image.open(tmp_path / "curves.png") as picture:
-        assert picture.size == (1430, 962)  # 11 x 7.4 inches at 130 dots
+        assert picture.size == (1430, 990)  # 11 x 7.62 inches at 130 dots
+
+
+def test_of_many_recipes_the_best_and_the_published_are_drawn_each_in_its_own_style() -> None:
+    many = make_table([row(recipe, 0, k / 100, 60.0) for k, recipe in enumerate(RECIPES)], CONDITIONS)
+    drawn = [line.recipe for line in drawn_lines(many)]
+    assert drawn[:BEST] == list(RECIPES)[:BEST]
+    assert set(drawn) == {*drawn[:BEST], *PUBLISHED}
+    assert BEST + len(PUBLISHED) <= COLOURS * len(STYLES)
+    few = make_table([row(recipe, 0, 0.1, 60.0) for recipe in ("npair", "lifted")], CONDITIONS)
+    assert drawn_lines(few) == list(few.lines)
 
 
 def test_without_matplotlib_the_extra_is_named(table: Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,7 @@
-"""Every named recipe trains, stops and goes on, at its published width."""
+"""Every named recipe trains, stops and goes on: the headline ones at their published width, the others on 4 channels."""
 
 import json
+import signal
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,19 +10,28 @@ import torch
 
 from keypatch.errors import Interrupted
 from keypatch.patches import PatchSet
-from keypatch.recipes import RECIPES
+from keypatch.recipes import HARDNET, HYNET, RECIPES, SDGMNET, SOSNET
 from keypatch.training import Recipe
 from keypatch.training.checkpoints import find_checkpoints, load_checkpoint
 from keypatch.training.progress import Record, Silent
 from keypatch.training.running import Conditions, run
 
 EXACT = Conditions(device="cpu", precision="float32", compile="off", threads=1, checkpoint_seconds=0.0)
+HEADLINE = (HARDNET, HYNET, SDGMNET, SOSNET)
+
+
+def shortened(recipe: Recipe) -> Recipe:
+    """Three steps of 12 pairs."""
+    network = recipe.network if recipe in HEADLINE else replace(recipe.network, width=4)  # type: ignore[call-arg]
+    return replace(recipe, network=network, sampler=replace(recipe.sampler, pairs=12), pairs=36)  # type: ignore[type-var]
+
+
+def no_constant(name: str) -> float:
+    raise ValueError(f"{name} is not JSON")
 
 
 class StopAfterTwo(Silent):
     def record(self, record: Record, total_pairs: int) -> None:
-        import signal
-
         if record.step == 2:
             signal.raise_signal(signal.SIGTERM)
 
@@ -31,16 +41,17 @@ def test_three_steps_and_a_resumed_run_are_bit_identical(
     recipe: Recipe, small_set: PatchSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("keypatch.training.running._LOG_SECONDS", 0.0)
-    recipe = replace(recipe, sampler=replace(recipe.sampler, pairs=12), pairs=36)  # type: ignore[type-var]
+    recipe = shortened(recipe)
     whole = run(recipe, small_set, tmp_path / "whole", Silent(), conditions=EXACT)
     with pytest.raises(Interrupted):
         run(recipe, small_set, tmp_path / "cut", StopAfterTwo(), conditions=EXACT)
     cut = run(recipe, small_set, tmp_path / "cut", Silent(), conditions=EXACT, resume=True)
     first, second = (load_checkpoint(find_checkpoints(folder)[-1]) for folder in (whole, cut))
     assert first.step == second.step == 3
-    assert all(torch.equal(first.network[name], second.network[name]) for name in first.network)
-    for group in ("optimizer", "loss_state", "sampler_state"):
+    for group in ("network", "optimizer", "loss_state", "sampler_state"):
         one, other = getattr(first, group), getattr(second, group)
         assert one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
-    losses = [json.loads(line)["loss"] for line in (cut / "log.jsonl").read_text().splitlines()]
-    assert len(losses) == 3 and all(torch.isfinite(torch.tensor(losses)))
+    lines = (cut / "log.jsonl").read_text().splitlines()
+    records = [json.loads(line, parse_constant=no_constant) for line in lines]  # neither nan nor infinity
+    assert [record["step"] for record in records] == [1, 2, 3]
+    assert all((record["negative"] is None) == (recipe.mining is None) for record in records)

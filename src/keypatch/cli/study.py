@@ -29,7 +29,7 @@ def methods(
         "studies/methods"
     ),
     recipe: Annotated[
-        list[str] | None, typer.Option(help="A name or a recipe.toml; may be repeated. All if not given.")
+        list[str] | None, typer.Option(help="A name or a recipe.toml; may be repeated. All for patches if not given.")
     ] = None,
     test: Annotated[
         list[str] | None, typer.Option(help="A patch set with pair lists to score on; may be repeated.")
@@ -50,7 +50,7 @@ def methods(
 ) -> None:
     """Train every recipe on the same data, batch and budget and score it on the way; Ctrl-C and again goes on."""
     from keypatch.studies.methods import study_methods
-    from keypatch.studies.methods_page import cell, heading, main_columns, why
+    from keypatch.studies.methods_page import cell, dimension, heading, main_columns, why
     from keypatch.training.progress import reporter_for
 
     table = study_methods(
@@ -72,8 +72,11 @@ def methods(
     )
     columns, console = main_columns(table), open_console()
     if table.lines:
-        rows = [[line.recipe, *(cell(column, line.scores(column)) for column in columns)] for line in table.lines]
-        print_table(console, ["", *map(heading, columns)], rows, numbers=True)
+        rows = [
+            [line.recipe, dimension(line), *(cell(column, line.scores(column)) for column in columns)]
+            for line in table.lines
+        ]
+        print_table(console, ["", "d", *map(heading, columns)], rows, numbers=True)
     for row in table.unfinished:
         console.print(f"{row.name}: {why(row)}")
     if not dry:

@@ -9,7 +9,7 @@ from keypatch.cli.options import Compile, Device, Precision, examples
 
 EXAMPLES = examples(
     "keypatch train hynet --data embedded --pairs 50000 --out runs/first",
-    "keypatch train hardnet --data embedded --pairs 50000 --set optimizer.lr=1",
+    "keypatch train hardnet --data embedded --pairs 50000 --set sampler.pairs=256",
 )
 
 

@@ -22,8 +22,8 @@ def recall_at(embeddings: ArrayLike, labels: ArrayLike, ks: Sequence[int]) -> tu
     return tuple(float(np.mean(ranks <= k)) if ranks.size else float("nan") for k in ks)
 
 
-def nearest_ranks(embeddings: ArrayLike, labels: ArrayLike) -> NDArray[np.int64]:
-    """(n,): the place, from 1, of the nearest row of the same class among all other rows; n where there is none.
+def nearest_ranks(embeddings: ArrayLike, labels: ArrayLike) -> NDArray[np.float64]:
+    """(n,): the place, from 1, of the nearest row of the same class among all other rows; inf where there is none.
 
     In blocks of rows, without sorting: the place is one more than the number of rows of other classes not farther.
     """
@@ -33,7 +33,7 @@ def nearest_ranks(embeddings: ArrayLike, labels: ArrayLike) -> NDArray[np.int64]
     if not np.isfinite(rows).all():
         raise KeypatchError("The embeddings hold nan or inf.")
     squares = np.einsum("ij,ij->i", rows, rows)
-    ranks = np.empty(len(rows), np.int64)
+    ranks = np.empty(len(rows))
     step = max(1, BLOCK // max(1, len(rows)))
     for start in range(0, len(rows), step):
         block = slice(start, start + step)
@@ -45,7 +45,7 @@ def nearest_ranks(embeddings: ArrayLike, labels: ArrayLike) -> NDArray[np.int64]
         nearest = np.where(others, distances, np.inf).min(axis=1)
         slack = _ROUNDING * (squares[block] + squares.max())
         nearer = (distances <= (nearest + slack)[:, None]) & ~same
-        ranks[block] = np.where(others.any(axis=1), nearer.sum(axis=1) + 1, len(rows))
+        ranks[block] = np.where(others.any(axis=1), nearer.sum(axis=1) + 1, np.inf)
     return ranks
 
 

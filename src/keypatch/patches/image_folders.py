@@ -21,7 +21,7 @@ SIDE = 64
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".pgm", ".ppm")
 
 
-def read_image_folders(folder: Path, side: int = SIDE) -> PatchSet:
+def read_image_folders(folder: str | Path, side: int = SIDE) -> PatchSet:
     """The images as grey squares, `point_id` = number of the class in the order of the names in card["class_names"].
 
     An image that is no square is squeezed into one, as Stanford Online Products are: all of it is seen, and no border
@@ -30,6 +30,7 @@ def read_image_folders(folder: Path, side: int = SIDE) -> PatchSet:
     Raises:
         DataError: images lie beside class folders, fewer than two classes have two images, or an image is unreadable.
     """
+    folder = Path(folder)
     classes = find_classes(folder)
     images = [image for members in classes.values() for image in members]
     sizes = np.array([len(members) for members in classes.values()])

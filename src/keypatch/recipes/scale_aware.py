@@ -1,6 +1,6 @@
 """Scale-aware triplet networks (Keller et al., CVPR 2018): their losses in HardNet's training.
 
-The paper's network, optimizer and batch are not at hand; gamma and delta are a third party's.
+We have not seen the paper's network, optimizer and batch; gamma and delta are a third party's.
 """
 
 from dataclasses import replace

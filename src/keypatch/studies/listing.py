@@ -26,7 +26,10 @@ def recipe_text(name: str) -> str:
     """A recipe by its name, or from a recipe.toml, with every field, as it would stand in a recipe.toml."""
     from keypatch.recipes import RECIPES, find_recipe
     from keypatch.training.recipe_files import recipe_to_toml
+    from keypatch.zoo import names
 
+    if name not in RECIPES and name in {card.name for card in names()}:
+        raise KeypatchError(f'"{name}" is a descriptor, not a recipe: `keypatch inspect {name}` tells what it is.')
     if name not in RECIPES and not name.endswith(".toml"):
         close = get_close_matches(name, [*KINDS, *RECIPES], n=1)
         hint = f' Did you mean "{close[0]}"?' if close else ""

@@ -18,14 +18,15 @@ from keypatch.studies.methods_plan import (
     check_conditions,
     check_feasible,
     choose_recipes,
-    open_tests,
 )
-from keypatch.studies.methods_rows import Milestone, Row
+from keypatch.studies.methods_rows import Milestone, Row, load_rows
 from keypatch.studies.methods_table import Table, read_table
+from keypatch.studies.methods_test_data import check_same_tests, open_tests
 from keypatch.studies.training import open_source, train
 from keypatch.training import Recipe
 from keypatch.training.checkpoints import load_checkpoint, milestone_path
 from keypatch.training.progress import Reporter, Silent
+from keypatch.training.recipe_files import read_recipe
 from keypatch.zoo import find
 
 
@@ -49,8 +50,9 @@ def study_methods(
 ) -> Table:
     """Train every recipe with every seed for `pairs` pairs, score it at 25, 50, 75 and 100 % and write a table.
 
-    recipes: all of `keypatch list recipes` unless given. settings: "loss.margin=1.0", applied to every recipe.
-    tests: patch sets with pair lists; hpatches: a folder of strips; the embedded test set if there is neither.
+    recipes: all of `keypatch list recipes` unless given, but those for images and those that go on with a trained
+        network. settings: "loss.margin=1.0", applied to every recipe.
+    tests: patch sets with pair lists; hpatches: a folder of strips. Only data="embedded" has its own, "embedded-test".
     out: gets rows/, runs/, table.md, table.json and curves.png. What is finished there is not done again, a stopped run
         is gone on with, a recipe that fails becomes a row that says so; two processes with one folder share the work.
     dry: train nothing; the table as it stands, with what is missing.
@@ -62,7 +64,7 @@ def study_methods(
     reporter = reporter or Silent()
     folders = (data,) if isinstance(data, str | Path) else tuple(data)
     source, chosen = open_source(folders), choose_recipes(recipes, settings, batch, pairs, seeds)
-    check_feasible(chosen, source, device, precision, compile)
+    check_feasible(chosen, source, device, precision, compile, threads)
     conditions = {
         "data": source.name,
         "data_hash": sha256(source.point_id.tobytes()).hexdigest(),
@@ -74,8 +76,9 @@ def study_methods(
         "compile": compile,
         "threads": threads,
     }
-    plan = Plan(Path(out), folders, chosen, open_tests(tests, hpatches), conditions)
+    plan = Plan(Path(out), folders, chosen, open_tests(tests, hpatches, folders), conditions)
     check_conditions(plan.folder, conditions)
+    check_same_tests(plan.tests, load_rows(plan.folder))
     planned = [plan.row(recipe) for recipe in chosen]  # a row of another recipe is told before anything is trained
     if dry:
         return read_table(plan.folder, planned)
@@ -109,6 +112,8 @@ def _bring_forward(plan: Plan, recipe: Recipe, reporter: Reporter) -> None:
             return
         row = plan.row(recipe)
         if plan.is_finished(row):
+            if row.failed:  # at a test set that is not asked for now
+                replace(row, failed="").save(plan.rows_folder)
             return
         try:
             _score(plan, _trained(plan, recipe, row, reporter), recipe, reporter)
@@ -116,18 +121,29 @@ def _bring_forward(plan: Plan, recipe: Recipe, reporter: Reporter) -> None:
             raise Interrupted(f"Stopped at {name}. The same command goes on with it; what is finished stays.") from stop
         except Exception as error:  # of whatever kind: the fault of one recipe must not cost the others their night
             sentence = str(error) if isinstance(error, KeypatchError) else f"{type(error).__name__}: {error}"
-            replace(plan.row(recipe), failed=sentence, provenance=provenance().to_json()).save(plan.rows_folder)
+            row = plan.row(recipe)  # with what was scored before the fault
+            origin = row.provenance or provenance().to_json()
+            replace(row, failed=sentence, provenance=origin).save(plan.rows_folder)
             reporter.say(f"{name} failed: {sentence}")
 
 
 def _trained(plan: Plan, recipe: Recipe, row: Row, reporter: Reporter) -> Row:
+    """The row of a run at its end, trained up to there if it was not."""
     folder = plan.run_folder(recipe)
-    how = {name: plan.conditions[name] for name in ("device", "precision", "compile", "threads")}
-    resume = (folder / "recipe.toml").exists()
-    train(recipe, plan.data, folder, resume=resume, keep=SHARES, reporter=reporter, **how)
+    if not _is_at_its_end(folder, recipe):
+        how = {name: plan.conditions[name] for name in ("device", "precision", "compile", "threads")}
+        resume = (folder / "recipe.toml").exists()
+        train(recipe, plan.data, folder, resume=resume, keep=SHARES, reporter=reporter, **how)
+    elif row.run:
+        return replace(row, failed="")
     card = json.loads((folder / "card.json").read_text(encoding="utf-8"))
     used = {name: card[name] for name in ("device", "precision", "threads")}
-    return replace(row, failed="", run=used, provenance=provenance().to_json())
+    return replace(row, failed="", run=used, provenance=card["provenance"])
+
+
+def _is_at_its_end(run: Path, recipe: Recipe) -> bool:
+    files = [run / "recipe.toml", run / "card.json", *(milestone_path(run, share) for share in SHARES)]
+    return all(file.exists() for file in files) and read_recipe(run / "recipe.toml") == recipe
 
 
 def _score(plan: Plan, row: Row, recipe: Recipe, reporter: Reporter) -> None:

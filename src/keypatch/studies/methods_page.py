@@ -6,10 +6,13 @@ from pathlib import Path
 
 from keypatch.benchmarks.result import score_text
 from keypatch.files import write_text
+from keypatch.studies.methods_published import PUBLISHED, WITHOUT_FIGURE
 from keypatch.studies.methods_rows import Row
-from keypatch.studies.methods_table import PUBLISHED, WITHOUT_FIGURE, Column, Line, Table, mean, ranks
+from keypatch.studies.methods_table import Column, Line, Table, mean, ranks
+from keypatch.studies.methods_test_data import EMBEDDED_TEST
 
 NAMES = {"fpr95": "FPR95", "ap": "AP", "rank1": "rank-1", "spread.m1": "M1", "spread.dm2": "d*M2"}
+DECIMALS = {"spread.m1": 3, "spread.dm2": 2}
 LEVELS = {"e": "easy", "h": "hard", "t": "tough"}
 
 
@@ -44,15 +47,25 @@ def cell(column: Column, scores: Sequence[float]) -> str:
     """The mean, and behind it every seed's value where there are several; "-" where the score was not taken."""
 
     def text(score: float) -> str:
-        return "-" if math.isnan(score) else score_text(column.score, score).removesuffix(" %")
+        if math.isnan(score):
+            return "-"
+        if column.score in DECIMALS:
+            return f"{score:.{DECIMALS[column.score]}f}"
+        return score_text(column.score, score).removesuffix(" %")
 
     seeds = f" ({', '.join(map(text, scores))})" if len(scores) > 1 else ""
     return text(mean(scores)) + seeds
 
 
+def dimension(line: Line) -> str:
+    return "-" if line.dim is None else str(line.dim)
+
+
 def why(row: Row) -> str:
-    """Why a row has no place in the table."""
-    return f"failed: {row.failed}" if row.failed else "not finished yet"
+    """Why a row is not finished."""
+    if not row.failed:
+        return "not finished yet"
+    return f"failed: {row.failed}" + (" What was scored before stays in the table." if row.at(1.0) else "")
 
 
 def _opening(table: Table) -> str:
@@ -75,16 +88,22 @@ def _opening(table: Table) -> str:
         paragraphs.append(
             "Scores are means over the seeds, every seed's value behind them where there are several. FPR95: lower is "
             "better; rank-1: higher is better; d*M2: 1 for a spread-out descriptor, more for a crowded one. Best first "
-            f"by {' and '.join(map(heading, table.headlines))}."
+            f"by {'the mean of ' * (len(table.order) > 1)}{' and '.join(map(heading, table.order))}."
+        )
+    if any(column.test == EMBEDDED_TEST for column in table.columns):
+        paragraphs.append(
+            f"The photographs of {EMBEDDED_TEST} were settled after a first look at a trained network (docs/data.md), "
+            "so its scores show that training works; they do not rank methods."
         )
     return "\n\n".join(paragraphs)
 
 
 def _ends(table: Table) -> str:
     columns = main_columns(table)
-    head = ["recipe", *map(heading, columns), "minutes", "pairs/s"]
+    head = ["recipe", "d", *map(heading, columns), "minutes", "pairs/s"]
     rows = [
-        [line.recipe, *(cell(column, line.scores(column)) for column in columns), *_speed(line)] for line in table.lines
+        [line.recipe, dimension(line), *(cell(column, line.scores(column)) for column in columns), *_speed(line)]
+        for line in table.lines
     ]
     return _section("At the end of the run", "", head, rows)
 
@@ -111,10 +130,10 @@ def _equal_minutes(table: Table) -> str:
 def _papers(table: Table) -> list[str]:
     places = ranks(table)
     text = (
-        "The papers' figures are means of FPR95 over the six pairs of training and test set of PhotoTour, each under "
-        "the conditions of its paper; places are among the recipes of this study that have a figure."
+        "Published figures are means of FPR95 over the six pairs of training and test set of PhotoTour, each under the "
+        "conditions of its paper; places are among the recipes of this study that have one."
     )
-    head = ["recipe", "paper's FPR95 %", "paper's place", "our place", "source of the figure"]
+    head = ["recipe", "published FPR95 %", "published place", "our place", "source of the figure"]
     rows = []
     for line in table.lines:
         if line.recipe in places:
@@ -136,7 +155,7 @@ def _every_score(table: Table) -> list[str]:
 
 
 def _unfinished(table: Table) -> str:
-    return _section("Without a result", "", ["row", "why"], [[row.name, why(row)] for row in table.unfinished])
+    return _section("Not finished", "", ["row", "why"], [[row.name, why(row)] for row in table.unfinished])
 
 
 def _section(title: str, text: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

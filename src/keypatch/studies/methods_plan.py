@@ -1,4 +1,4 @@
-"""What a study of methods will run: its rows, test sets and conditions, checked before hours are spent on them."""
+"""What a study of methods will run: its rows and conditions, checked before hours are spent on them."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -7,16 +7,13 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from keypatch.benchmarks import Result, evaluate_rank1, evaluate_ubc
-from keypatch.describers import Describer
 from keypatch.errors import DataError, KeypatchError, RecipeError
 from keypatch.files import write_json
-from keypatch.networks import choose_device
-from keypatch.patches import PatchSet, PatchSource, open_patches
-from keypatch.patches.hpatches import find_sequences
-from keypatch.patches.pair_lists import find_pairs
+from keypatch.networks import EmbeddingNet, choose_device
+from keypatch.patches import PatchSource
 from keypatch.recipes import RECIPES, find_recipe
-from keypatch.studies.methods_rows import Row
+from keypatch.studies.methods_rows import Row, load_row
+from keypatch.studies.methods_test_data import TestData, refuse_twice
 from keypatch.training import Recipe
 from keypatch.training.machine import choose_compile, choose_precision
 from keypatch.training.recipe_files import recipe_to_toml
@@ -25,21 +22,7 @@ from keypatch.training.settings import apply_settings
 SHARES = (0.25, 0.5, 0.75, 1.0)  # of the run, at which it is scored
 FORMAT = "keypatch-study"
 FORMAT_NUMBER = 1
-
-
-@dataclass(frozen=True)
-class TestData:
-    """A set that every row is scored on: patches with pair lists, or a folder of HPatches strips."""
-
-    __test__ = False  # not a class of tests, whatever its name makes pytest think
-
-    name: str
-    data: PatchSet | Path
-
-    def score(self, describer: Describer) -> Result:
-        if isinstance(self.data, PatchSet):
-            return evaluate_ubc(describer, self.data)
-        return evaluate_rank1(describer, self.data)
+OPTIONS = {"pairs": "--pairs", "seed": "--seed", "sampler.pairs": "--batch"}  # of what every recipe has in common
 
 
 @dataclass(frozen=True)
@@ -61,12 +44,13 @@ class Plan:
 
     def row(self, recipe: Recipe) -> Row:
         """The row as far as it is written."""
-        new = Row(recipe.name, recipe.seed, sha256(recipe_to_toml(recipe).encode()).hexdigest())
+        text = recipe_to_toml(recipe)
+        new = Row(recipe.name, recipe.seed, sha256(text.encode()).hexdigest(), recipe_toml=text)
         path = self.rows_folder / f"{new.name}.json"
         if not path.exists():
             return new
-        row = Row.load(path)
-        if row.recipe_hash != new.recipe_hash:
+        row = load_row(self.folder, new.name)
+        if row.recipe_hash != new.recipe_hash and row.trained != recipe:  # the text changes with every new field
             raise KeypatchError(
                 f"{path} was made with another recipe of the same name. Move it and {self.run_folder(recipe)} away, "
                 "or choose another folder with --out."
@@ -109,8 +93,12 @@ def check_conditions(folder: Path, conditions: Mapping[str, Any]) -> None:
             )
 
 
-def check_feasible(recipes: Sequence[Recipe], source: PatchSource, device: str, precision: str, compile: str) -> None:
+def check_feasible(
+    recipes: Sequence[Recipe], source: PatchSource, device: str, precision: str, compile: str, threads: int | None
+) -> None:
     """Raise what would stop every row; what stops only some recipes is told in their rows."""
+    if threads is not None and threads < 1:
+        raise KeypatchError(f"--threads {threads}: give 1 or more, or leave it out.")
     place = choose_device(device)
     choose_precision(precision, place)
     choose_compile(compile, place, per_patch=False)
@@ -127,38 +115,27 @@ def check_feasible(recipes: Sequence[Recipe], source: PatchSource, device: str, 
 def choose_recipes(
     recipes: Sequence[str | Path | Recipe], settings: Sequence[str], batch: int, pairs: int, seeds: Sequence[int]
 ) -> tuple[Recipe, ...]:
-    """The rows: every recipe with every seed, all that start from nothing if none is named."""
-    every = [name for name, recipe in RECIPES.items() if not recipe.needs_weights]
+    """The rows: every recipe with every seed; if none is named, all for patches that start from nothing."""
+    if not seeds or min(seeds) < 0:
+        raise KeypatchError(f"--seed {' '.join(map(str, seeds))}: give one or several whole numbers from 0 on.")
+    for setting in settings:
+        path = setting.partition("=")[0].strip()
+        if path in OPTIONS:
+            raise RecipeError(f"--set {setting}: this is the same for every recipe of a study; use {OPTIONS[path]}.")
+    every = [
+        recipe
+        for recipe in RECIPES.values()
+        if not recipe.needs_weights and not isinstance(recipe.network, EmbeddingNet)
+    ]
     chosen = [recipe if isinstance(recipe, Recipe) else find_recipe(recipe) for recipe in recipes or every]
     rows = []
     for recipe in chosen:
         if Path(recipe.name).name != recipe.name:
             raise RecipeError(f'The recipe "{recipe.name}" would name files by its name; rename it.')
         try:
-            changed = replace(apply_settings(recipe, [f"sampler.pairs={batch}", *settings]), pairs=pairs)
+            changed = replace(apply_settings(recipe, [*settings, f"sampler.pairs={batch}"]), pairs=pairs)
         except RecipeError as error:
             raise RecipeError(f"{recipe.name}: {error}") from None
         rows += [replace(changed, seed=seed) for seed in seeds]
-    _refuse_twice([f"{row.name}-{row.seed}" for row in rows], "recipe and seed")
+    refuse_twice([f"{row.name}-{row.seed}" for row in rows], "recipe and seed")
     return tuple(rows)
-
-
-def open_tests(tests: Sequence[str | Path], hpatches: str | Path | None) -> tuple[TestData, ...]:
-    """The test sets, looked into far enough to know that they can be scored; the embedded one if none is named."""
-    opened = []
-    for place in tests or ([] if hpatches else ["embedded-test"]):
-        patches = open_patches(place)
-        if not patches.folder or not find_pairs(patches.folder, len(patches), patches.point_id):
-            raise DataError(f"{place} has no list of pairs to score; strips of HPatches are given with --hpatches.")
-        opened.append(TestData(patches.name, patches))
-    if hpatches:
-        find_sequences(Path(hpatches))
-        opened.append(TestData(Path(hpatches).resolve().name, Path(hpatches)))
-    _refuse_twice([test.name for test in opened], "test set")
-    return tuple(opened)
-
-
-def _refuse_twice(names: Sequence[str], what: str) -> None:
-    for name in names:
-        if names.count(name) > 1:
-            raise KeypatchError(f'The {what} "{name}" is given twice; their rows and scores would be one.')

@@ -9,11 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from keypatch.errors import DataError
+from keypatch.errors import DataError, RecipeError
 from keypatch.files import reason, write_json
+from keypatch.training import Recipe
+from keypatch.training.recipe_files import recipe_from_toml
 
 FORMAT = "keypatch-study-row"
-FORMAT_NUMBER = 1
+FORMAT_NUMBER = 2  # 1 had no recipe_toml
 
 Scores = Mapping[str, float]  # under the names of result files
 
@@ -39,11 +41,20 @@ class Row:
     failed: str = ""
     run: Mapping[str, Any] = field(default_factory=dict)  # device, precision and threads of the training
     tests: Mapping[str, str] = field(default_factory=dict)  # SHA-256 of the data of each test set
-    provenance: Mapping[str, Any] = field(default_factory=dict)
+    provenance: Mapping[str, Any] = field(default_factory=dict)  # of the training
+    recipe_toml: str = ""
 
     @property
     def name(self) -> str:
         return f"{self.recipe}-{self.seed}"
+
+    @property
+    def trained(self) -> Recipe | None:
+        """The recipe as this version reads it; None where the row does not hold it, or holds what is no recipe now."""
+        try:
+            return recipe_from_toml(self.recipe_toml)
+        except RecipeError:
+            return None
 
     def at(self, share: float) -> Milestone | None:
         """The milestone after this share of the run, if it was scored."""
@@ -96,9 +107,18 @@ class Row:
             raise DataError(f"{path} is incomplete ({error}). Remove it and run the study again.") from None
 
 
-def load_rows(folder: Path) -> list[Row]:
-    """The rows in a folder, by name."""
-    return [Row.load(path) for path in sorted(folder.glob("*.json"))]
+def load_row(study: Path, name: str) -> Row:
+    """A row of the study in a folder; one of format 1 gets its recipe from its run folder, if that is still there."""
+    row = Row.load(study / "rows" / f"{name}.json")
+    recipe = study / "runs" / name / "recipe.toml"
+    if row.recipe_toml or not recipe.exists():
+        return row
+    return replace(row, recipe_toml=recipe.read_text(encoding="utf-8"))
+
+
+def load_rows(study: Path) -> list[Row]:
+    """The rows of the study in a folder, by name."""
+    return [load_row(study, path.stem) for path in sorted((study / "rows").glob("*.json"))]
 
 
 def _milestone(value: Mapping[str, Any]) -> Milestone:

@@ -10,30 +10,11 @@ import numpy as np
 
 from keypatch.files import write_json
 from keypatch.studies.methods_plan import read_conditions
+from keypatch.studies.methods_published import PUBLISHED
 from keypatch.studies.methods_rows import Row, load_rows, number_or_none
 
 FORMAT = "keypatch-study-table"
 FORMAT_NUMBER = 1
-
-
-@dataclass(frozen=True)
-class Published:
-    """A paper's own figure: mean FPR95 in % of the six pairs of training and test set of PhotoTour."""
-
-    fpr95: float
-    source: str
-
-
-# One recipe per paper; each figure was reached under the paper's own conditions.
-PUBLISHED = {
-    "sdgmnet": Published(0.77, "SDGMNet, Table I: our mean of its six values; its code picks epochs on the test sets"),
-    "hynet": Published(0.84, "HyNet, Table 1; its code picks epochs on the test sets"),
-    "sosnet": Published(1.03, "HyNet, Table 1"),
-    "adasample": Published(1.16, "AdaSample, Table 1, AdaSample+*"),
-    "hardnet": Published(1.51, "HyNet, Table 1; AdaSample, Table 1, HardNet+"),
-    "gor_triplet_swap": Published(4.36, "GOR, Table 1, TL+AS+GOR; its code divides by the accepted pairs"),
-}
-WITHOUT_FIGURE = ("scale_aware",)  # its paper's figures on these sets are not at hand: no place in the papers' order
 
 
 class Column(NamedTuple):
@@ -64,6 +45,12 @@ class Line:
         return [row.score_at(seconds, *column) for row in self.rows]
 
     @property
+    def dim(self) -> int | None:
+        """Of the descriptors; None where the recipe is not known any more."""
+        recipe = self.rows[0].trained
+        return recipe.network.dim if recipe else None
+
+    @property
     def seconds(self) -> list[float]:
         return [row.milestones[-1].seconds for row in self.rows]
 
@@ -75,13 +62,14 @@ class Line:
 
 @dataclass(frozen=True)
 class Table:
-    """`lines` are ordered by `error`, the mean of what counts, best first."""
+    """`lines` are ordered by `error`, the mean of `order`, best first."""
 
     conditions: Mapping[str, Any]
     lines: tuple[Line, ...]
     columns: tuple[Column, ...]  # every score of every test set
     headlines: tuple[Column, ...]  # one of each test set, by which recipes are compared
-    unfinished: tuple[Row, ...]  # failed, or not at their end yet
+    order: tuple[Column, ...]  # of the headlines those that decide which recipe is better
+    unfinished: tuple[Row, ...]  # failed, or not at their end yet; a fault at a new test set leaves a row in its line
 
     @property
     def equal_seconds(self) -> float:
@@ -89,13 +77,14 @@ class Table:
         return min((seconds for line in self.lines for seconds in line.seconds), default=math.nan)
 
     def error(self, line: Line) -> float:
-        return _error(line, self.headlines)
+        return _error(line, self.order)
 
     def save(self, path: Path) -> None:
         places = ranks(self)
         recipes = [
             {
                 "recipe": line.recipe,
+                "dim": line.dim,
                 "seeds": [row.seed for row in line.rows],
                 "seconds": line.seconds,
                 "pairs_per_second": line.rates,
@@ -125,14 +114,14 @@ class Table:
 
 def read_table(folder: Path, planned: Sequence[Row] = ()) -> Table:
     """The table of the rows in a study's folder; planned ones that are not there yet are unfinished."""
-    rows = load_rows(folder / "rows")
+    rows = load_rows(folder)
     rows += [row for row in planned if row.name not in {each.name for each in rows}]
     return make_table(rows, read_conditions(folder))
 
 
 def make_table(rows: Iterable[Row], conditions: Mapping[str, Any]) -> Table:
     rows = list(rows)
-    ended = [row for row in rows if row.at(1.0) and not row.failed]
+    ended = [row for row in rows if row.at(1.0)]
     unfinished = [row for row in rows if row.failed or not row.at(1.0)]
     lines = [
         Line(recipe, tuple(row for row in ended if row.recipe == recipe))
@@ -148,8 +137,9 @@ def make_table(rows: Iterable[Row], conditions: Mapping[str, Any]) -> Table:
         )
     )
     headlines = _headlines(columns)
-    ordered = sorted(lines, key=lambda line: (math.isnan(_error(line, headlines)), _error(line, headlines)))
-    return Table(conditions, tuple(ordered), columns, headlines, tuple(unfinished))
+    order = _order(lines, headlines)
+    ordered = sorted(lines, key=lambda line: (math.isnan(_error(line, order)), _error(line, order)))
+    return Table(conditions, tuple(ordered), columns, headlines, order, tuple(unfinished))
 
 
 def ranks(table: Table) -> dict[str, tuple[int, int]]:
@@ -165,12 +155,17 @@ def mean(scores: Sequence[float]) -> float:
     return float(np.mean(scores)) if scores else math.nan
 
 
-def _error(line: Line, headlines: Sequence[Column]) -> float:
-    """Mean FPR95 of the headline lists; where there is no such list, the share of points missed."""
-    lists = [column for column in headlines if column.is_error]
-    if lists:
-        return mean([mean(line.scores(column)) for column in lists])
-    return 1 - mean([mean(line.scores(column)) for column in headlines])
+def _order(lines: Sequence[Line], headlines: Sequence[Column]) -> tuple[Column, ...]:
+    """Lists of pairs, else strips; of them those that all were scored on, so that a new test set moves nobody."""
+    alike = [column for column in headlines if column.is_error] or headlines
+    known = [column for column in alike if not any(math.isnan(mean(line.scores(column))) for line in lines)]
+    return tuple(known or alike)
+
+
+def _error(line: Line, order: Sequence[Column]) -> float:
+    """Mean FPR95 of lists of pairs, or the share of points missed in strips."""
+    scores = [mean(line.scores(column)) for column in order]
+    return mean([score if column.is_error else 1 - score for column, score in zip(order, scores, strict=True)])
 
 
 def _headlines(columns: Sequence[Column]) -> tuple[Column, ...]:
@@ -184,8 +179,9 @@ def _headlines(columns: Sequence[Column]) -> tuple[Column, ...]:
 
 
 def _of_one_sequence(score: str) -> bool:
-    """rank1.e.v_boat, which would fill the table with hundreds of columns."""
-    return score.startswith("rank1.") and "_" in score
+    """rank1.e.v_boat, which would fill the table with hundreds of columns; not rank1.e and rank1.e.v."""
+    parts = score.split(".", 2)
+    return parts[0] == "rank1" and len(parts) == 3 and parts[2] not in ("i", "v")
 
 
 def _place(value: float, values: Mapping[str, float]) -> int:

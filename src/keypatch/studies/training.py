@@ -49,7 +49,7 @@ def train(
     validation: a folder with pair lists, scored ten times during the run and never used otherwise.
     start_from: a zoo name, run folder, checkpoint or weight file whose network is of the recipe's shape.
     allow_partial: accept a PhotoTour set copied in part.
-    resume: go on with the run in `out`, to weights identical to those of an uninterrupted run.
+    resume: go on with the run in `out`, on a CPU with one thread to the bits of an uninterrupted run.
     keep: shares of the run whose weights stay beside the last ones, as checkpoints/at-025.safetensors.
     device, precision, compile, threads: how it is computed (`Conditions`).
     """
