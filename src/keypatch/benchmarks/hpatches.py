@@ -40,8 +40,7 @@ def evaluate_rank1(
     digest = hashlib.sha256()
     shares: dict[tuple[str, str], float] = {}  # (sequence, strip) -> rank-1
     for done, (name, strips) in enumerate(read_sequences(folder, names), start=1):
-        for strip in STRIPS:
-            digest.update(f"{name}/{strip}".encode() + strips[strip].tobytes())
+        hash_strips(digest, name, strips)
         for strip, share in _rank1_of_strips(describer, strips).items():
             shares[name, strip] = share
         if progress is not None:
@@ -54,6 +53,12 @@ def evaluate_rank1(
         curves={},
         provenance=provenance_of(describer, digest.hexdigest()),
     )
+
+
+def hash_strips(digest: "hashlib._Hash", name: str, strips: Strips) -> None:
+    """Put a sequence into the hash that results carry."""
+    for strip in STRIPS:
+        digest.update(f"{name}/{strip}".encode() + strips[strip].tobytes())
 
 
 def reduce_patches(patches: NDArray[np.uint8]) -> NDArray[np.uint8]:

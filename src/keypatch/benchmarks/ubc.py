@@ -64,7 +64,7 @@ def evaluate_ubc(
         settings={"data": patch_set.name, "rule": rule, "pairs": {pairs.name: len(pairs) for pairs in lists}},
         scores=scores,
         curves=curves,
-        provenance=provenance_of(describer, _hash(patch_set, lists)),
+        provenance=provenance_of(describer, hash_patches(patch_set, lists)),
     )
 
 
@@ -99,7 +99,7 @@ def spread_over_points(descriptors: NDArray[np.float32], patch_set: PatchSet) ->
     return spread_moments(descriptors[first[different]], descriptors[second[different]])
 
 
-def _hash(patch_set: PatchSet, lists: Sequence[Pairs]) -> str:
+def hash_patches(patch_set: PatchSet, lists: Sequence[Pairs]) -> str:
     """SHA-256 of pixels, point ids and lists, whatever files they lie in."""
     digest = hashlib.sha256()
     for start in range(0, len(patch_set), CHUNK):

@@ -7,11 +7,12 @@ from functools import cached_property
 from pathlib import Path
 
 from keypatch.benchmarks import Result, evaluate_rank1, evaluate_ubc
-from keypatch.benchmarks.ubc import _hash as hash_of_patches
+from keypatch.benchmarks.hpatches import hash_strips
+from keypatch.benchmarks.ubc import hash_patches
 from keypatch.describers import Describer
 from keypatch.errors import DataError, KeypatchError
 from keypatch.patches import PatchSet, open_patches
-from keypatch.patches.hpatches import STRIPS, find_sequences, read_sequences
+from keypatch.patches.hpatches import find_sequences, read_sequences
 from keypatch.patches.pair_lists import find_pairs
 from keypatch.studies.methods_rows import Row
 
@@ -37,11 +38,10 @@ class TestData:
         """The hash that results on this set carry, without describing anything."""
         if isinstance(self.data, PatchSet):
             lists = find_pairs(self.data.folder, len(self.data), self.data.point_id) if self.data.folder else ()
-            return hash_of_patches(self.data, lists)
+            return hash_patches(self.data, lists)
         digest = hashlib.sha256()
         for name, strips in read_sequences(self.data, find_sequences(self.data)):
-            for strip in STRIPS:
-                digest.update(f"{name}/{strip}".encode() + strips[strip].tobytes())
+            hash_strips(digest, name, strips)
         return digest.hexdigest()
 
 

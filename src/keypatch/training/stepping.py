@@ -86,13 +86,14 @@ class Step:
     @torch.no_grad()
     def candidates(self, x: Tensor) -> Tensor:
         """Unit descriptors of patches that may not be trained on; the network's statistics do not see them."""
+        was_training = self.network.training
         self.network.eval()
         try:
             parts = torch.split(x, self.chunk or (_CANDIDATES if x.device.type == "cpu" else len(x)))
             z = torch.cat([self._trunk(part).float() for part in parts])
             return unit_length(self.network.head(z))
         finally:
-            self.network.train()
+            self.network.train(was_training)
 
     def _layers(self, x: Tensor) -> tuple[Tensor, ...]:
         """The trunk's output, then the layers that a term looks at."""
