@@ -86,8 +86,10 @@ def test_exponent() -> None:
     sampler = AdaptivePairs(lam=10.0)
     assert sampler.exponent({"loss": torch.tensor(0.8)}, LATER) == pytest.approx(12.5)
     assert sampler.exponent({"loss": torch.tensor(0.8)}, None) == pytest.approx(12.5)  # outside a training
-    assert sampler.exponent({"loss": torch.tensor(0.8)}, Moment(1, 100)) == pytest.approx(12.5)
-    assert sampler.exponent({"loss": torch.tensor(0.8)}, Moment(0, 100)) == 0
+    for steps, warm in ((100, 25), (10_000, 100)):  # a hundredth, but never under 25 steps
+        assert sampler.exponent({"loss": torch.tensor(0.8)}, Moment(warm, steps)) == pytest.approx(12.5)
+        assert sampler.exponent({"loss": torch.tensor(0.8)}, Moment(warm - 1, steps)) == 0
+    assert AdaptivePairs(lam=10.0, warm=0.0).exponent({"loss": torch.tensor(0.8)}, Moment(0, 100)) > 0
     assert sampler.exponent({}, LATER) == 0  # nothing was observed yet
     for tiny in (0.0999, 1e-9, 0.0):
         assert sampler.exponent({"loss": torch.tensor(tiny)}, LATER) == pytest.approx(100)

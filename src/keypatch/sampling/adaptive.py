@@ -20,6 +20,7 @@ from keypatch.sampling.probabilities import hardest_probabilities, pick, power_p
 _ANGLE = Angle()
 _MARGIN = 1.0  # t of eq. 14
 _LARGEST = 100.0  # exponent
+_LAG = 25  # steps until running statistics that move by a tenth have forgotten how they began
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ class AdaptivePairs:
     candidates: Literal["all", "few", "memory"] = "all"
     few: int = 5
     refresh: int = 2
-    warm: float = 0.01  # share of the training that draws uniformly, while running statistics lag behind
+    warm: float = 0.01  # share of the training that draws uniformly, at least 25 steps; 0: none
     rate: float | None = None  # of L_avg; None: 50 / steps, within 0.001 and 0.1
     measure: Measure = _ANGLE  # d
 
@@ -152,7 +153,7 @@ class AdaptivePairs:
         return Generated(self.generate, self.rotation)
 
     def _warming(self, moment: Moment | None) -> bool:
-        return moment is not None and moment.share < self.warm
+        return moment is not None and bool(self.warm) and moment.step < max(self.warm * moment.steps, _LAG)
 
     def _distances(self, unit: Tensor, anchor: NDArray[np.int64]) -> NDArray[np.float64]:
         """Of all candidates (n, k, dim) to their anchors, (n, k)."""

@@ -1,6 +1,7 @@
 """One training step: descriptors of a batch, the loss, the gradients."""
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 
 import torch
@@ -101,7 +102,7 @@ class Step:
         if not wanted:
             return (self._trunk(x),)
         maps: dict[str, Tensor] = {}
-        with torch.autocast(x.device.type, self.precision, enabled=self.precision != torch.float32):
+        with self._autocast(x):
             for name, layer in self.network.layers.named_children():
                 x = layer(x)
                 if name in wanted:
@@ -109,10 +110,13 @@ class Step:
         return (x.flatten(1), *(maps[name] for name in wanted))
 
     def _trunk(self, x: Tensor) -> Tensor:
-        if self.precision == torch.float32:
+        with self._autocast(x):
             return self.trunk(x)
-        with torch.autocast(x.device.type, self.precision):
-            return self.trunk(x)
+
+    def _autocast(self, x: Tensor) -> AbstractContextManager[None, None]:
+        if self.precision == torch.float32:  # not every device knows autocast, even disabled
+            return nullcontext()
+        return torch.autocast(x.device.type, self.precision)
 
 
 def layers_of(recipe: Recipe) -> tuple[str, ...]:
