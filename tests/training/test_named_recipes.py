@@ -1,4 +1,4 @@
-"""Every named recipe trains, stops and goes on: the headline ones at their published width, the others on 4 channels."""
+"""Every named recipe trains, stops and goes on, the headline ones at their published width and the others narrow."""
 
 import json
 import signal
