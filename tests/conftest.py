@@ -8,6 +8,7 @@ from hypothesis import settings
 from PIL import Image
 
 os.environ.setdefault("OMP_NUM_THREADS", "2")  # before the first import of torch or numpy
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # on a busy machine waiting threads would spin
 os.environ.setdefault("KEYPATCH_SHARED", str(Path(__file__).parents[2] / "shared"))
 
 # the same examples in every run, and no time limit: the machine may be busy
