@@ -32,10 +32,10 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
             for view in range(4):
                 noisy = coarse + rng.normal(0, 20, (16, 16))
                 Image.fromarray(noisy.clip(0, 255).astype(np.uint8)).save(place / f"{view}.png")
-    [code] = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
-    assert code.count("pairs=64_000") == 1
-    code = code.replace("pairs=64_000", "pairs=256, threads=1")
-    defined: dict[str, Any] = {"__name__": "embedding_page", "folder": folder}
+    code = "\n".join(re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL))
+    assert code.count("pairs=64_000") == code.count("pairs=64000") == 1
+    code = code.replace("pairs=64_000", "pairs=256, threads=1").replace("pairs=64000", "pairs=128")
+    defined: dict[str, Any] = {"__name__": "embedding_page", "root": folder}
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         exec(compile(code, "docs/methods/embedding.md", "exec"), defined)
@@ -60,7 +60,7 @@ def test_it_is_interrupted_and_resumed_to_the_same_weights(
             if record.step == 1:
                 signal.raise_signal(signal.SIGINT)
 
-    images = page["folder"] / "images" / "train"
+    images = page["root"] / "images" / "train"
     with pytest.raises(Interrupted):
         keypatch.train(page["recipe"], images, "runs/cut", pairs=256, threads=1, reporter=StopAfterOne())
     keypatch.train(page["recipe"], images, "runs/cut", pairs=256, threads=1, resume=True)
@@ -70,4 +70,4 @@ def test_it_is_interrupted_and_resumed_to_the_same_weights(
 
 def test_the_names_of_the_page_are_there() -> None:
     for name in ("embedding_lifted", "embedding_lifted_gor"):
-        assert f"`{name}`" in PAGE and keypatch.find_recipe(name).network.dim == 64
+        assert f"`{name}`" in PAGE and keypatch.find_recipe(name).network.dim == 128
