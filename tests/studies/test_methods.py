@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -385,6 +385,15 @@ class StopAt(Silent):
             signal.raise_signal(signal.SIGINT)
 
 
+@pytest.fixture
+def ctrl_c_heard() -> Iterator[None]:
+    """A shell that starts the tests in the background has SIGINT ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("ctrl_c_heard")
 @pytest.mark.parametrize("word", ["record", "Scoring hardnet-0 at 75%"])
 def test_ctrl_c_in_training_or_scoring_leaves_a_study_that_goes_on_to_the_same_scores(
     study: Callable[..., Table], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, word: str
