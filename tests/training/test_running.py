@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from keypatch.errors import DataError, Interrupted, KeypatchError
-from keypatch.losses import Described
+from keypatch.losses import Described, SpreadOut
 from keypatch.patches import PatchSet
 from keypatch.sampling import Augmentation
 from keypatch.training import SGD, Recipe
@@ -162,7 +162,7 @@ def test_a_loss_that_is_not_finite_stops_with_the_step_and_the_term(
         calls = 0
 
         def __call__(self, batch: Described) -> torch.Tensor:
-            Bad.calls += 1
+            Bad.calls += torch.is_grad_enabled()  # not where the loss is only tried
             return batch.positive_distances() * (float("nan") if Bad.calls == 4 else 1.0)
 
     out = tmp_path / "run"
@@ -173,6 +173,18 @@ def test_a_loss_that_is_not_finite_stops_with_the_step_and_the_term(
         patch.setattr("keypatch.training.run_folder.write_recipe", lambda path, recipe: None)
         run(recipe, small_set, out, Silent(), conditions=EXACT)
     assert [path.name for path in find_checkpoints(out)][-1] == "step-000000003.safetensors"
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "sentence"), [("mining", None, "none was mined"), ("loss", (SpreadOut(pairs="third"),), "third")]
+)
+def test_a_loss_without_what_it_needs_is_refused_before_anything_is_written(
+    hardnet: Recipe, small_set: PatchSet, tmp_path: Path, field: str, value: object, sentence: str
+) -> None:
+    recipe = replace(hardnet, **{field: value})  # type: ignore[arg-type]
+    with pytest.raises(KeypatchError, match=sentence):
+        run(recipe, small_set, tmp_path / "run", Silent(), conditions=EXACT)
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_full_disk_ends_with_a_sentence_and_keeps_the_last_good_checkpoint(

@@ -28,7 +28,7 @@ from keypatch.training.progress import Record, Reporter
 from keypatch.training.recipe import Recipe
 from keypatch.training.run_folder import RunFolder
 from keypatch.training.states import flat, nested, scalars
-from keypatch.training.stepping import CHUNK, Outcome, Step, check_layers, layers_of
+from keypatch.training.stepping import CHUNK, Outcome, Step, check_loss, layers_of
 from keypatch.training.tensorboard import tensorboard_log
 
 _LOG_SECONDS = 2.0
@@ -66,7 +66,7 @@ def run(
         KeypatchError: a non-finite loss, a full disk, a folder in use; the last good checkpoint stays.
     """
     recipe.sampler.check(source.classes())
-    check_layers(recipe.network.build(), recipe)
+    check_loss(recipe.network.build(), recipe)
     device = choose_device(conditions.device)  # a wrong choice is told before anything is written
     choose_precision(conditions.precision, device)
     choose_compile(conditions.compile, device, per_patch=False)

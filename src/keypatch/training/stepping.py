@@ -10,6 +10,7 @@ from torch import Tensor
 from keypatch.errors import RecipeError
 from keypatch.losses import Described, Moment, State, Total, total_loss
 from keypatch.networks import PatchNetwork, unit_length
+from keypatch.sampling import RandomTriplets
 from keypatch.training.feeding import Batch
 from keypatch.training.machine import Trunk
 from keypatch.training.recipe import Recipe
@@ -124,8 +125,13 @@ def layers_of(recipe: Recipe) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for term in recipe.loss for name in getattr(term, "layers", ())))
 
 
-def check_layers(network: PatchNetwork, recipe: Recipe) -> None:
-    """Raises RecipeError where a term looks at a layer that the network does not have."""
+def check_loss(network: PatchNetwork, recipe: Recipe) -> None:
+    """Raises what the first step would raise, before anything is written.
+
+    Raises:
+        RecipeError: a term looks at a layer that the network does not have.
+        KeypatchError: a term needs negatives or third patches that the recipe does not give.
+    """
     known = [name for name, _ in network.layers.named_children()]
     missing = [name for name in layers_of(recipe) if name not in known]
     if missing:
@@ -133,6 +139,13 @@ def check_layers(network: PatchNetwork, recipe: Recipe) -> None:
             f'A loss term looks at the layer "{missing[0]}", which {type(recipe.network).__name__} does not have. '
             f"Its layers: {', '.join(known)}."
         )
+    pairs, views = recipe.sampler.pairs, 3 if isinstance(recipe.sampler, RandomTriplets) else 2
+    x = torch.randn(views * pairs, network.dim, generator=torch.Generator().manual_seed(0))
+    x[pairs : 2 * pairs] = x[:pairs] + 0.1 * x[pairs : 2 * pairs]  # what matches is near
+    maps = [x[: 2 * pairs] for _ in layers_of(recipe)]
+    step = Step(network, recipe, network.trunk, torch.float32, None)
+    with torch.no_grad():
+        total_loss(recipe.loss, step._described(x, Batch.of_pairs(x[: 2 * pairs]), maps, None), recipe.reduction, {})
 
 
 def _cut(tensors: tuple[Tensor, ...]) -> Tensor:
