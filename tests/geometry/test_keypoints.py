@@ -1,6 +1,5 @@
-"""Keypoints: their checks, their frames, and the converter to OpenCV."""
+"""Keypoints: their checks and their frames."""
 
-import cv2
 import numpy as np
 import pytest
 from hypothesis import given
@@ -11,10 +10,6 @@ from keypatch.errors import KeypatchError
 from keypatch.geometry import Keypoints
 
 THREE = Keypoints([1, 2, 3], [4, 5, 6], [1, 2, 3], [0, 0.5, -0.5], response=[0.3, 0.2, 0.1])
-
-places = st.floats(-100, 5000, width=32)
-sigmas = st.floats(0.125, 200, width=32)
-degrees = st.floats(0, 359.875, width=32)
 
 
 @pytest.mark.parametrize(
@@ -41,15 +36,14 @@ def test_take_keeps_every_column():
         assert chosen.response is not None
         assert chosen.response.tolist() == pytest.approx([0.1, 0.3])
     assert THREE.take(np.array([True, False, True])).y.tolist() == [4, 6]
-    assert len(THREE.take([])) == 0
+    assert THREE.take(slice(1, None)).sigma.tolist() == [2, 3]
+    assert len(THREE.take([])) == len(Keypoints([], [], [], []).take(np.zeros(0, bool))) == 0
 
 
 def test_no_keypoints():
     none = Keypoints([], [], [], [])
     assert len(none) == 0
     assert none.frames().shape == (0, 2, 2)
-    assert none.to_cv2() == []
-    assert len(Keypoints.from_cv2([])) == 0
     assert len(Keypoints.from_frames([], [])) == 0
 
 
@@ -76,20 +70,9 @@ def test_flat_mirrored_or_unknown_frames_are_refused(frame):
         Keypoints.from_frames([[0, 0], [0, 0]], [np.eye(2), frame])
 
 
-def test_opencv_size_is_a_diameter_and_its_angle_in_degrees():
-    keypoints = Keypoints.from_cv2([cv2.KeyPoint(10.5, 20.25, 6.0, 90.0, 0.5), cv2.KeyPoint(1, 2, 3)])
-    assert keypoints.xy.tolist() == [[10.5, 20.25], [1, 2]]
-    assert keypoints.sigma.tolist() == [3.0, 1.5]
-    assert keypoints.angle.tolist() == pytest.approx([np.pi / 2, 0])  # OpenCV's -1 means unset
-    negative = Keypoints([0], [0], [1], [-np.pi / 2]).to_cv2()[0]
-    assert negative.angle == pytest.approx(270, abs=1e-4)
-    assert Keypoints([0], [0], [1], [-1e-9]).to_cv2()[0].angle == 0
-
-
-@given(st.lists(st.tuples(places, places, sigmas, degrees, st.floats(0, 1, width=32)), max_size=5))
-def test_opencv_round_trip(rows):
-    before = [cv2.KeyPoint(*row) for row in rows]
-    after = Keypoints.from_cv2(before).to_cv2()
-    for old, new in zip(before, after, strict=True):
-        assert (old.pt, old.size, old.response) == (new.pt, new.size, new.response)
-        assert abs((old.angle - new.angle + 180) % 360 - 180) < 1e-4  # radians in float32
+def test_without_shape_only_the_shape_is_gone():
+    sheared = Keypoints.from_frames([[1, 2]], [[[3, 1], [0, 2]]], [0.5])
+    plain = sheared.without_shape()
+    assert plain.shape is None
+    for name in ("x", "y", "sigma", "angle", "response"):
+        np.testing.assert_array_equal(getattr(plain, name), getattr(sheared, name))

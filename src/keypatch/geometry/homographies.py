@@ -81,6 +81,6 @@ def _matrix(homography: ArrayLike) -> Matrix:
 
 def _depth(carried: NDArray[np.float64]) -> NDArray[np.float64]:
     depth = carried[:, 2]
-    if np.any(np.abs(depth) < 1e-12 * np.abs(carried).max(initial=0)) or not np.isfinite(carried).all():
+    if np.any(np.abs(depth) <= 1e-12 * np.abs(carried).max(initial=0)) or not np.isfinite(carried).all():
         raise KeypatchError("A point lies on the homography's horizon, or is not finite: leave it out.")
     return depth

@@ -1,9 +1,7 @@
 """Keypoints: places, scales, angles and shapes of interest points in a photograph."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-import cv2
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -43,11 +41,9 @@ class Keypoints:
         """(n, 2) places."""
         return np.stack([self.x, self.y], axis=1).astype(np.float64)
 
-    def take(self, index: ArrayLike) -> "Keypoints":
-        """The keypoints chosen by indices or by a mask."""
-        chosen = np.asarray(index)
-        if chosen.size == 0:
-            chosen = chosen.astype(np.int64)
+    def take(self, index: ArrayLike | slice) -> "Keypoints":
+        """The keypoints chosen by indices, by a mask or by a slice."""
+        chosen = index if isinstance(index, slice) else np.asarray(index, np.int64 if np.size(index) == 0 else None)
         shape = None if self.shape is None else self.shape[chosen]
         response = None if self.response is None else self.response[chosen]
         return Keypoints(self.x[chosen], self.y[chosen], self.sigma[chosen], self.angle[chosen], shape, response)
@@ -76,21 +72,9 @@ class Keypoints:
         strength = None if response is None else np.asarray(response, np.float32)
         return cls(x, y, sigma32, angle32, shape.astype(np.float32), strength)
 
-    @classmethod
-    def from_cv2(cls, keypoints: Sequence[cv2.KeyPoint]) -> "Keypoints":
-        """From OpenCV: sigma = size / 2, angle in degrees clockwise; an unset angle (-1) becomes 0."""
-        rows = np.array([(*k.pt, k.size, k.angle, k.response) for k in keypoints], np.float32).reshape(-1, 5)
-        x, y, size, degrees, response = rows.T
-        angle = np.radians(np.where(degrees == -1, np.float32(0), degrees))
-        return cls(x, y, size * np.float32(0.5), angle, None, response)
-
-    def to_cv2(self) -> list[cv2.KeyPoint]:
-        """To OpenCV: size = 2 sigma, angle in degrees in [0, 360). OpenCV has no shapes: they are left out."""
-        degrees = np.degrees(self.angle) % 360
-        degrees[degrees >= 360] = 0  # a tiny negative angle rounds up to 360
-        response = np.zeros(len(self)) if self.response is None else self.response
-        rows = zip(self.x, self.y, 2 * self.sigma, degrees, response, strict=True)
-        return [cv2.KeyPoint(*(float(v) for v in row)) for row in rows]
+    def without_shape(self) -> "Keypoints":
+        """The same places, scales and angles, not sheared."""
+        return replace(self, shape=None)
 
 
 def rotations(angle: ArrayLike) -> NDArray[np.float64]:
