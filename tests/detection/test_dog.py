@@ -46,7 +46,7 @@ def test_strongest_first_and_at_most_as_many_as_asked():
 
 def test_a_point_of_several_directions_comes_once_when_asked():
     every, one, upright = (detect_dog(noise(), orientations=choice) for choice in ("all", "one", "upright"))
-    places = {(*k.pt, k.size) for k in every.to_cv2()}
+    places = {*zip(every.x, every.y, every.sigma, strict=True)}
     assert len(every) > len(one) == len(upright) == len(places)
     assert not upright.angle.any()
     assert one.angle.any()
