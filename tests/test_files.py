@@ -17,6 +17,8 @@ from keypatch.files import (
     hash_folder,
     lock,
     require_folder,
+    safe_name,
+    safe_path,
     write_atomically,
     write_json,
     write_text,
@@ -164,3 +166,43 @@ def test_a_required_folder_must_exist_be_one_and_hold_something(tmp_path: Path) 
     (tmp_path / "empty").mkdir()
     with pytest.raises(DataError, match="is empty"):
         require_folder(tmp_path / "empty")
+
+
+@pytest.mark.parametrize("name", ["a.jpg", "sub/a b.jpg", "ä/..b.jpg", "...", "a..b/c", "ab:c", ".hidden"])
+def test_plain_names_are_safe(tmp_path: Path, name: str) -> None:
+    assert safe_name(name, "list.txt") == name
+    assert safe_path(tmp_path, name, "list.txt") == tmp_path / name
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "",
+        ".",
+        "..",
+        "../a",
+        "a/../../b",
+        "/etc/passwd",
+        "a//b",
+        "a/",
+        "./a",
+        r"..\a",
+        r"\a",
+        "C:/a",
+        "c:a",
+        "\0",
+        "\ud800",
+    ],
+)
+def test_names_that_could_lead_anywhere_are_refused_with_their_source(name: str) -> None:
+    with pytest.raises(DataError, match=r"list\.txt: the name .* is not a plain path below a folder"):
+        safe_name(name, "list.txt")
+
+
+def test_a_link_out_of_the_folder_is_refused_and_one_within_it_is_not(tmp_path: Path) -> None:
+    (tmp_path / "root" / "sub").mkdir(parents=True)
+    (tmp_path / "root" / "out").symlink_to(tmp_path)
+    (tmp_path / "root" / "in").symlink_to(tmp_path / "root" / "sub")
+    assert safe_path(tmp_path / "root", "in/a", "x") == tmp_path / "root" / "in" / "a"
+    with pytest.raises(DataError, match="x: 'out/a' leads out of"):
+        safe_path(tmp_path / "root", "out/a", "x")

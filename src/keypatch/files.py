@@ -1,9 +1,10 @@
-"""Files on disk: atomic writes, hashes, locks, and where the cache lies."""
+"""Files on disk: atomic writes, hashes, locks, safe names, and where the cache lies."""
 
 import errno
 import hashlib
 import json
 import os
+import re
 import secrets
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -114,6 +115,29 @@ def require_folder(path: Path) -> None:
         raise DataError(f"{path} cannot be opened: {reason(error)}.") from error
     if empty:
         raise DataError(f"{path} is empty. Copy the data set there.")
+
+
+def safe_name(name: str, source: str) -> str:
+    """The name itself, if it is a plain path below a folder: no "..", no root, no drive; `source` is where it stands.
+
+    Names in files of others are not to be trusted: joined to a folder, they could lead anywhere.
+
+    Raises:
+        DataError: it is not; or it cannot be written as UTF-8.
+    """
+    parts = re.split(r"[/\\]", name)
+    encodable = name == name.encode("utf-8", "ignore").decode("utf-8")
+    if any(part in ("", ".", "..") for part in parts) or "\0" in name or re.match("[A-Za-z]:", name) or not encodable:
+        raise DataError(f"{source}: the name {name!r} is not a plain path below a folder. Rename it or leave it out.")
+    return name
+
+
+def safe_path(root: Path, name: str, source: str) -> Path:
+    """Where the named file lies below `root`; a name or a symbolic link that leads out of it raises DataError."""
+    path = root / safe_name(name, source)
+    if not path.resolve().is_relative_to(root.resolve()):
+        raise DataError(f"{source}: {name!r} leads out of {root}. Copy the file there or leave it out.")
+    return path
 
 
 def cache_folder() -> Path:

@@ -46,3 +46,17 @@ def test_patches_of_another_side_are_described_by_the_same_grid() -> None:
     large = np.stack([cv2.resize(patch, (128, 128), interpolation=cv2.INTER_LINEAR) for patch in smooth])
     similar = (SiftDescriber(True).describe(smooth) * SiftDescriber(True).describe(large)).sum(axis=1)
     assert similar.min() > 0.9
+
+
+def test_a_wider_patch_has_the_same_grid_in_its_middle() -> None:
+    # the wide patch is the narrow one with its border repeated, as OpenCV does beyond the image it is given
+    smooth = np.stack([cv2.GaussianBlur(patch, (0, 0), 2) for patch in PATCHES])
+    wide = np.pad(smooth, ((0, 0), (16, 16), (16, 16)), mode="edge")
+    narrow = SiftDescriber(root=True).describe(smooth)
+    similar = (SiftDescriber(root=True, patch_size=96, patch_sigmas=18.0).describe(wide) * narrow).sum(axis=1)
+    assert similar.min() > 0.97
+    assert (SiftDescriber(root=True).describe(wide) * narrow).sum(axis=1).max() < 0.95  # the grid over all of it
+
+
+def test_by_default_the_grid_is_the_patch() -> None:
+    assert SiftDescriber() == SiftDescriber(patch_size=64, patch_sigmas=12.0)

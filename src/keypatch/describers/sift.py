@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from keypatch.describers.protocol import check_patches
 
+GRID_SIGMAS = 12.0  # a SIFT bin is 3 sigma wide and the grid has four
 # OpenCV's 4x4 grid spans 6 keypoint sizes, so side / 6 fits it to the patch. Written with two decimals, as the scores
 # this package is compared with were computed: exactly 64 / 6 moves a few of them by one pair.
 SIZE_PER_PIXEL = 10.67 / 64
@@ -16,17 +17,18 @@ OPENCV_LENGTH = 512.0  # OpenCV scales a descriptor to this length before roundi
 
 @dataclass(frozen=True)
 class SiftDescriber:
-    """SIFT with the keypoint at the patch's centre, angle 0 and the 4x4 grid spanning the patch.
+    """SIFT with the keypoint at the patch's centre, angle 0 and the 4x4 grid spanning 12 sigma: by default the patch.
 
+    A wider patch shows what OpenCV sees in a photograph: it interpolates between cells, so its window goes beyond them.
     Plain SIFT is OpenCV's 8-bit vector over 512: its length is 1 only up to that rounding, and 0 for a flat patch.
     RootSIFT (Arandjelovic and Zisserman 2012) is the square root of the vector over its sum: unit length, or 0.
     """
 
     root: bool = False
+    patch_size: int = 64
+    patch_sigmas: float = GRID_SIGMAS
 
     dim = 128
-    patch_size = 64
-    patch_sigmas = 12.0  # a SIFT bin is 3 sigma wide and the grid has four
 
     @property
     def name(self) -> str:
@@ -41,7 +43,8 @@ class SiftDescriber:
         descriptors = np.empty((len(patches), self.dim), dtype=np.float32)
         sift = cv2.SIFT.create()
         side = patches.shape[1]
-        keypoint = cv2.KeyPoint((side - 1) / 2, (side - 1) / 2, SIZE_PER_PIXEL * side, 0)
+        size = SIZE_PER_PIXEL * side * (GRID_SIGMAS / self.patch_sigmas)
+        keypoint = cv2.KeyPoint((side - 1) / 2, (side - 1) / 2, size, 0)
         for row, patch in zip(descriptors, patches, strict=True):
             row[:] = sift.compute(patch, [keypoint])[1][0]
         if not self.root:

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from keypatch.errors import DataError, Interrupted, KeypatchError
+from keypatch.interrupting import StopWish
 from keypatch.losses import Moment, State
 from keypatch.networks import PatchNetwork, choose_device
 from keypatch.patches import PatchSource
@@ -21,7 +22,6 @@ from keypatch.training.averaging import WeightAverage
 from keypatch.training.checkpoints import Checkpoint, optimizer_tensors, restore_optimizer
 from keypatch.training.choosing import choose_pairs, chooser_of
 from keypatch.training.feeding import Batch, Batches
-from keypatch.training.interrupting import StopWish
 from keypatch.training.machine import choose_compile, choose_precision, compiled, keep_heap
 from keypatch.training.optimizers import parameter_groups
 from keypatch.training.progress import Record, Reporter

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM as a wish that the training loop reads."""
+"""Ctrl-C and SIGTERM as a wish that a long loop reads."""
 
 import signal
 import threading

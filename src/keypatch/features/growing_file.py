@@ -1,0 +1,209 @@
+"""An HDF5 file that grows group by group and is whole at every moment, whenever the process is killed.
+
+HDF5 files break when their writer dies. So new groups first go to small files of their own in a hidden folder beside
+the output, and now and then all of them are merged into a copy of the output, which takes its place at once.
+"""
+
+import json
+import os
+import re
+import shutil
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from glob import escape
+from io import BytesIO
+from itertools import count
+from pathlib import Path
+from typing import IO, Any
+
+import h5py
+
+from keypatch.errors import DataError, KeypatchError
+from keypatch.features.feature_files import open_h5
+from keypatch.features.heads import read_number, read_settings, read_text
+from keypatch.files import PARTIAL_SUFFIX, lock, reason, write_atomically
+
+Attributes = Mapping[str, str | int | float]
+Write = Callable[[Any], None]  # fills a new group of h5py
+
+_FEW = 32  # groups: not worth a merge before the end
+_HASH = re.compile(r"\b[0-9a-f]{64}\b")
+_TABLES = 512  # bytes a group takes at most in HDF5's tables of names, which a merge may lay out anew
+
+
+class GrowingFile:
+    """The groups of a file, those in parts that wait to be merged into it, and those not yet on the disk."""
+
+    def __init__(self, path: Path, parts: Path, attributes: Attributes, every: float = 0.0) -> None:
+        self.path, self.parts, self.attributes, self.every = path, parts, attributes, every
+        self.keys, self.is_new = set[str](), not path.exists()
+        self._numbers = count(1)
+        self._unsaved = dict[str, Write]()
+        self._saved_at, self._merged, self._waiting = time.monotonic(), 0, 0
+        self._adopt()
+
+    def add(self, key: str, write: Write) -> None:
+        """A new group; on the disk at the latest when the next one is added `every` seconds later."""
+        self._unsaved[key] = write
+        self.keys.add(key)
+        if time.monotonic() - self._saved_at >= self.every:
+            self.save()
+
+    def save(self) -> None:
+        """Bring everything to the disk."""
+        if self._unsaved:
+            self._create(self.parts / f"{next(self._numbers):08d}.h5", self._unsaved)
+            self._waiting += len(self._unsaved)
+            self._unsaved = {}
+        self._saved_at = time.monotonic()
+        if self._waiting > max(self._merged, _FEW):  # at every doubling: twice the file is copied at most in all
+            self.merge()
+
+    def merge(self) -> None:
+        """Bring all parts into the file."""
+        parts = sorted(self.parts.glob("*.h5"))
+        if not parts:
+            return
+        with write_atomically(self.path) as file:
+            with self.path.open("rb") as old:
+                shutil.copyfileobj(old, file)
+            _reserve(file, sum(part.stat().st_size for part in parts) + _TABLES * len(self.keys))
+            with h5py.File(file.name, "r+") as whole:
+                for part in parts:
+                    _copy_new(part, whole)
+        for part in parts:
+            part.unlink()
+        self._merged, self._waiting = len(self.keys) - len(self._unsaved), 0
+
+    def drop_if_empty(self) -> None:
+        """Leave no file behind that was not there before and has nothing in it."""
+        if self.is_new and not self.keys:
+            self.path.unlink(missing_ok=True)
+
+    def _create(self, path: Path, groups: Mapping[str, Write]) -> None:
+        """A file with these groups. Made in memory: where a write fails, HDF5 ends the process."""
+        image = BytesIO()
+        with h5py.File(image, "w") as h5:
+            h5.attrs.update(self.attributes)
+            for key, write in groups.items():
+                write(h5.create_group(key))
+        with write_atomically(path) as file:
+            file.write(image.getbuffer())
+
+    def _adopt(self) -> None:
+        """Make sure of a readable file with these settings, and take over what a killed process left."""
+        leftovers = f".{escape(self.path.name)}.*{PARTIAL_SUFFIX}"
+        for stale in [*self.parts.glob(f".*{PARTIAL_SUFFIX}"), *self.path.parent.glob(leftovers)]:
+            stale.unlink()
+        if not self.is_new:
+            self._require_same_settings()
+        else:
+            self._create(self.path, {})
+        for part in self.parts.glob("*.h5"):  # of a file that was deleted since, perhaps with other settings
+            if _settings_of(part) != _settings_in(self.attributes):
+                part.unlink()
+        self.keys = _keys_in(self.path).union(*map(_keys_in, self.parts.glob("*.h5")))
+        self._merged = len(self.keys)
+        self.merge()
+
+    def _require_same_settings(self) -> None:
+        wanted = self.attributes["format"]
+        with open_h5(self.path) as file:
+            if str(file.attrs.get("format")) != wanted:
+                raise DataError(f"{self.path} is there and is no {wanted} file. Choose another output.")
+        before, now = _settings_of(self.path), _settings_in(self.attributes)
+        changed = [key for key in sorted({*before, *now}) if before.get(key) != now.get(key)]
+        if changed:
+            told = ["descriptor"] if "descriptor" in changed else changed  # the others follow from it
+            differences = ", ".join(f"{key} = {_short(before.get(key))} (now {_short(now.get(key))})" for key in told)
+            raise KeypatchError(
+                f"{self.path} was begun with other settings: {differences}. "
+                f"Choose another output, or delete {self.path}."
+            )
+
+
+@contextmanager
+def grow_file(path: Path, attributes: Attributes, every: float = 0.0) -> Iterator[GrowingFile]:
+    """The file, new or begun before, for this process alone; at the end everything is merged.
+
+    `attributes` are what it says about itself: "format" and its number, "settings" (JSON; none of these may change) and
+    others.
+
+    Raises:
+        KeypatchError: other settings, another process, or a folder or disk that cannot be written to.
+    """
+    require_place(path)
+    parts = path.with_name(f".{path.name}.parts")
+    try:
+        parts.mkdir(exist_ok=True)
+    except OSError as error:
+        raise KeypatchError(f"{path} cannot be written: {reason(error)}. Choose another folder.") from error
+    with lock(parts / "lock", str(path)):
+        try:
+            file = GrowingFile(path, parts, attributes, every)
+            try:
+                yield file
+            finally:
+                file.save()
+                file.merge()
+        finally:
+            if not any(parts.glob("*.h5")):
+                with suppress(OSError):
+                    (parts / "lock").unlink()
+                    parts.rmdir()
+
+
+def require_place(path: Path) -> None:
+    """KeypatchError unless the file can lie there, before any work."""
+    if path.is_dir():
+        raise KeypatchError(f"{path} is a folder. Name a file in it.")
+    if not path.absolute().parent.exists():
+        raise KeypatchError(f"{path} cannot be written: there is no folder {path.parent}. Create it first.")
+
+
+def keys_of(file: Any) -> list[str]:
+    """The groups that hold arrays, sorted; links to elsewhere are not followed."""
+    found = set[str]()
+
+    def note(name: str, item: object) -> None:
+        if isinstance(item, h5py.Dataset) and "/" in name:
+            found.add(name.rpartition("/")[0])
+
+    file.visititems(note)
+    return sorted(found)
+
+
+def _reserve(file: IO[bytes], more: int) -> None:
+    """Room on the disk for this many bytes at the end, or the OSError that HDF5 would not survive."""
+    file.flush()
+    if hasattr(os, "posix_fallocate"):  # not on macOS and Windows
+        os.posix_fallocate(file.fileno(), file.tell(), more)
+
+
+def _copy_new(part: Path, whole: Any) -> None:
+    with open_h5(part) as one:
+        for key in keys_of(one):
+            if key not in whole:  # it is, if the process was killed between the merge and the removal of the parts
+                one.copy(key, whole, key)
+
+
+def _keys_in(path: Path) -> set[str]:
+    with open_h5(path) as file:
+        return set(keys_of(file))
+
+
+def _short(value: Any) -> str:
+    """A setting as it is told; of a hash its beginning."""
+    return _HASH.sub(lambda found: found[0][:8], str(value))
+
+
+def _settings_in(attributes: Attributes) -> dict[str, Any]:
+    known = {name: attributes[name] for name in ("format", "format_number")}
+    return {**known, **json.loads(str(attributes["settings"]))}
+
+
+def _settings_of(path: Path) -> dict[str, Any]:
+    with open_h5(path) as file:
+        known = {"format": read_text(path, file, "format"), "format_number": read_number(path, file)}
+        return {**known, **read_settings(path, file)}

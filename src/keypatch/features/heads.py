@@ -1,0 +1,52 @@
+"""What an HDF5 file of ours says about itself, read from files that may be anybody's."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from keypatch.errors import DataError
+
+
+def require_kind(path: Path, file: Any, kind: str, number: int, content: str) -> bool:
+    """Whether the file is of this kind, False where it says nothing, as hloc's; another or newer one is a DataError."""
+    if "format" not in file.attrs:
+        return False
+    found = read_text(path, file, "format")
+    if found != kind:
+        raise DataError(f"{path} is a {found} file, not {content}.")
+    if read_number(path, file) > number:
+        raise DataError(f"{path} was written by a newer keypatch. Update keypatch to read it.")
+    return True
+
+
+def read_number(path: Path, file: Any) -> int:
+    """The number of the format."""
+    try:
+        return int(file.attrs["format_number"])
+    except (KeyError, OSError, TypeError, ValueError) as error:
+        raise _damaged(path, "format_number") from error
+
+
+def read_settings(path: Path, file: Any) -> dict[str, Any]:
+    try:
+        settings = json.loads(read_text(path, file, "settings"))
+    except ValueError as error:
+        raise _damaged(path, "settings") from error
+    if not isinstance(settings, dict):
+        raise _damaged(path, "settings")
+    return settings
+
+
+def read_text(path: Path, file: Any, name: str) -> str:
+    """An attribute that is a text."""
+    try:
+        text = file.attrs[name]
+    except (KeyError, OSError, TypeError, ValueError) as error:
+        raise _damaged(path, name) from error
+    if not isinstance(text, str):
+        raise _damaged(path, name)
+    return text
+
+
+def _damaged(path: Path, name: str) -> DataError:
+    return DataError(f'{path} is damaged: its attribute "{name}" is missing or not what it should be. Write it again.')

@@ -1,0 +1,131 @@
+"""Keypoints made elsewhere: hloc's h5, COLMAP's database, csv."""
+
+import csv
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Protocol
+from urllib.parse import quote
+
+import numpy as np
+from numpy.typing import NDArray
+
+from keypatch.errors import DataError, KeypatchError
+from keypatch.features.feature_files import FeatureReader
+from keypatch.files import reason
+from keypatch.geometry import Keypoints
+from keypatch.geometry.converters import from_colmap
+
+_COLUMNS = ("x", "y", "sigma", "angle", "response")
+_EVERY = "*"  # stands for the photo in a table that names none
+
+
+class KeypointSource(Protocol):
+    """Keypoints by the name of the photo; threads may read at once."""
+
+    def read(self, name: str) -> Keypoints:
+        """Raises DataError: there are none of that name, or they are malformed."""
+
+
+def open_keypoints(path: str | Path, sigma: float | None = None) -> KeypointSource:
+    """The keypoints in a file of any of the kinds; `sigma` is that of all where the file has no scales."""
+    path = Path(path)
+    if sigma is not None and not 0 < sigma < np.inf:
+        raise KeypatchError(f"sigma {sigma} must be above 0: the scale in pixels of keypoints that have none.")
+    try:
+        with path.open("rb") as file:
+            head = file.read(16)
+    except OSError as error:
+        raise DataError(f"The keypoints {path} cannot be read: {reason(error)}.") from error
+    if head.startswith(b"\x89HDF"):
+        return HlocKeypoints(path, sigma)
+    return ColmapKeypoints(path, sigma) if head.startswith(b"SQLite format 3") else CsvKeypoints(path, sigma)
+
+
+class HlocKeypoints:
+    """A feature file in hloc's layout: ours, or one whose pixels are counted as ours (not hloc's own `dog`)."""
+
+    def __init__(self, path: Path, sigma: float | None) -> None:
+        self._reader, self._sigma = FeatureReader(path), sigma
+
+    def read(self, name: str) -> Keypoints:
+        return self._reader.keypoints(name, self._sigma)
+
+
+class ColmapKeypoints:
+    """A COLMAP database, opened for reading only and without COLMAP."""
+
+    def __init__(self, path: Path, sigma: float | None) -> None:
+        self._path, self._sigma = path, sigma
+
+    def read(self, name: str) -> Keypoints:
+        ask = "SELECT rows, cols, data FROM keypoints JOIN images USING (image_id) WHERE name = ?"
+        try:
+            with closing(sqlite3.connect(f"file:{quote(str(self._path))}?mode=ro", uri=True)) as database:
+                row = database.execute(ask, (name,)).fetchone()
+        except sqlite3.Error as error:
+            raise DataError(f"{self._path} is not a COLMAP database that can be read ({error}).") from error
+        if row is None:
+            raise DataError(f"{self._path} has no keypoints of {name}.")
+        count, columns, data = row
+        if count == 0:
+            return from_colmap(np.empty((0, 4)))
+        typed = isinstance(data, bytes) and isinstance(count, int) and isinstance(columns, int) and columns > 0
+        if not typed or len(data) != 4 * count * columns:
+            raise DataError(f"{self._path}: the keypoints of {name} are cut off. Make the database again.")
+        try:
+            return from_colmap(np.frombuffer(data, np.float32).reshape(-1, columns), self._sigma)
+        except KeypatchError as error:
+            raise DataError(f"{self._path}: {name}: {error}") from error
+
+
+class CsvKeypoints:
+    """A table with a header: x, y and, where known, sigma, angle (radians clockwise), response; image names the photo.
+
+    In a table without the column image the keypoints are those of every photo.
+    """
+
+    def __init__(self, path: Path, sigma: float | None) -> None:
+        self._path, self._sigma = path, sigma
+        self._tables = _read_csv(path)
+
+    def read(self, name: str) -> Keypoints:
+        table = self._tables.get(name, self._tables.get(_EVERY))
+        if table is None:
+            raise DataError(f"{self._path} has no keypoints of {name}.")
+        x, y, sigma, angle, response = table.T
+        if np.isnan(sigma).any() and self._sigma is None:
+            raise DataError(f"{self._path}: keypoints of {name} have no sigma. Say with --sigma which all shall have.")
+        sigma = np.nan_to_num(sigma, nan=self._sigma or 0)
+        strength = None if np.isnan(response).any() else response
+        try:
+            return Keypoints(x, y, sigma, np.nan_to_num(angle, nan=0), None, strength)
+        except KeypatchError as error:
+            raise DataError(f"{self._path}: {name}: {error}") from error
+
+
+def _read_csv(path: Path) -> dict[str, NDArray[np.float32]]:
+    """(n, 5) by the name of the photo: the columns, nan where the table has none."""
+    rows = dict[str, list[list[float]]]()
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.DictReader(file)
+            if not {"x", "y"} <= set(reader.fieldnames or ()):
+                raise DataError(f"{path} is no table of keypoints: its first line must name the columns x and y.")
+            if "image" not in (reader.fieldnames or ()):
+                rows[_EVERY] = []
+            for row in reader:
+                try:
+                    values = [float(row.get(column) or "nan") for column in _COLUMNS]
+                except ValueError as error:
+                    raise DataError(f"{path}, line {reader.line_num}: {error}.") from None
+                rows.setdefault(_photo(row, f"{path}, line {reader.line_num}"), []).append(values)
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise DataError(f"{path} is neither hloc's h5 nor a COLMAP database nor a csv table.") from error
+    return {name: np.array(values, np.float32).reshape(-1, len(_COLUMNS)) for name, values in rows.items()}
+
+
+def _photo(row: dict[str, str], place: str) -> str:
+    if row.get("image", _EVERY) in ("", None):
+        raise DataError(f"{place}: the column image is empty. Name the photo.")
+    return row.get("image", _EVERY)

@@ -1,0 +1,46 @@
+"""A trained network as the patch module that kornia's LAFDescriptor takes."""
+
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from keypatch.errors import KeypatchError
+from keypatch.networks import prepare
+from keypatch.networks.patch_network import unit_length
+from keypatch.zoo.finding import load_network
+
+_AT_ONCE = 64  # patches whose maps stay in the cache: kornia hands over those of a whole photograph
+
+
+class PatchDescriptor(nn.Module):
+    """Grey patches (n, 1, side, side) with values 0..1 to the descriptors (n, dim) that `keypatch.find` would give.
+
+    An ordinary torch module: it moves to any device, has gradients and can be trained further. It is made in
+    evaluation mode. Patches of another side than `patch_size` are resized; `patch_sigmas` is the side of the square of
+    the photograph that a patch should show, so kornia's frames should have the scale patch_sigmas / 2 * sigma.
+    """
+
+    def __init__(self, descriptor: str | Path = "hynet-notredame") -> None:
+        super().__init__()
+        self.network = load_network(descriptor)[1]
+        self.dim = self.network.dim
+        self.patch_size = self.network.preprocessing.size
+        self.patch_sigmas = self.network.preprocessing.patch_sigmas
+        self.eval()
+
+    def forward(self, patches: Tensor) -> Tensor:
+        if patches.ndim != 4 or patches.shape[1] != 1:
+            raise KeypatchError(
+                f"Patches must be grey, of the shape (n, 1, side, side), found {tuple(patches.shape)}. "
+                "Pass grayscale_descriptor=True to LAFDescriptor."
+            )
+        if patches.dtype not in (torch.float32, torch.float64):
+            raise KeypatchError(f"Patches must be float32 or float64, found {patches.dtype}. Convert the image.")
+        # in training the last normalization looks at the whole batch
+        parts = (patches,) if self.training else torch.split(patches, _AT_ONCE)
+        return torch.cat([self._describe(part) for part in parts])
+
+    def _describe(self, patches: Tensor) -> Tensor:
+        raw: Tensor = self.network(prepare(255 * patches[:, 0], self.network.preprocessing))
+        return unit_length(raw) if self.network.unit_length else raw

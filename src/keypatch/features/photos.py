@@ -1,0 +1,228 @@
+"""Photographs on disk: which there are, and their grey pixels as they are stored."""
+
+import math
+import os
+import struct
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import ExifTags, Image, ImageFile, UnidentifiedImageError
+
+from keypatch.errors import DataError
+from keypatch.files import reason, safe_name, safe_path
+
+PIXEL_LIMIT = 100_000_000
+SUFFIXES = {".bmp", ".jp2", ".jpeg", ".jpg", ".pgm", ".png", ".pnm", ".ppm", ".tif", ".tiff", ".webp"}
+LIST_SUFFIX = ".txt"
+_TURNS = {  # by the EXIF orientation; 1 is upright
+    2: Image.Transpose.FLIP_LEFT_RIGHT,
+    3: Image.Transpose.ROTATE_180,
+    4: Image.Transpose.FLIP_TOP_BOTTOM,
+    5: Image.Transpose.TRANSPOSE,
+    6: Image.Transpose.ROTATE_270,
+    7: Image.Transpose.TRANSVERSE,
+    8: Image.Transpose.ROTATE_90,
+}
+_UNDOING = {6: 8, 8: 6}  # the others undo themselves
+_DAMAGE = (AttributeError, EOFError, LookupError, OSError, SyntaxError, TypeError, ValueError, struct.error)  # of EXIF
+_SIXTEEN_BITS = {"I", "I;16", "I;16B", "I;16L", "I;16N"}
+_EIGHT_OF_SIXTEEN = np.rint(np.arange(2**16) / 257).astype(np.uint8)  # 65535 is white
+_BEGINNINGS = (b"\xff\xd8", b"\x89PNG", b"II*\0", b"MM\0*", b"RIFF")  # of photos, also where the rest is missing
+_opening = threading.Lock()
+
+
+class Photo(NamedTuple):
+    """A photograph's name in feature files and where it lies."""
+
+    name: str
+    path: Path
+    origin: str = ""  # the list that names it, and the line
+
+
+class Header(NamedTuple):
+    """What a photograph's file tells before its pixels are decoded."""
+
+    size: tuple[int, int]  # (width, height) as stored
+    orientation: int  # of EXIF, 1 to 8; 1 where there is none
+    film_focal: float  # EXIF's focal length "in 35 mm film", in mm; 0 where there is none
+
+
+def read_photo(path: Path, *, turn_by_exif: bool = False, pixel_limit: int = PIXEL_LIMIT) -> NDArray[np.uint8]:
+    """Grey uint8 (height, width), the pixels as stored, or turned as the EXIF tag says; 16 bits become 8.
+
+    Raises:
+        DataError: the file is missing, no image, cut off, larger than the limit, or of numbers that are no grey values.
+    """
+    with _opened(path) as image:
+        width, height = image.size
+        if width * height > pixel_limit:
+            raise DataError(
+                f"{path} has {width} x {height} pixels, {width * height / 1e6:.0f} million, above the limit of "
+                f"{pixel_limit / 1e6:g} million. Make it smaller, or raise the limit with --pixel-limit."
+            )
+        if image.mode == "RGB":
+            image.draft("L", None)  # a JPEG is then decoded to grey, without its colours
+        return _grey(_turned(image, path, turn_by_exif), path)
+
+
+def read_header(path: Path) -> Header:
+    """Size and EXIF data, without decoding a pixel, so of a photo of any size. Raises as `read_photo`.
+
+    EXIF data that are damaged, or that a PNG has behind its pixels, count as none.
+    """
+    with _opened(path) as image:
+        return Header(_stored_size(image), _orientation(image), _film_focal(image))
+
+
+def find_photos(paths: Iterable[str | Path], root: str | Path | None = None) -> list[Photo]:
+    """The photographs of images, folders (with what lies below) and .txt lists (a name on each line), in that order.
+
+    A name is the path below `root`: by default the folder itself, and the folder that an image or a list lies in.
+
+    Raises:
+        DataError: a path is missing or leads out of the root, there is no photo at all, or two of them share a name.
+    """
+    photos = [photo for path in paths for photo in _found(Path(path), None if root is None else Path(root))]
+    if not photos:
+        raise DataError(f"There is no photo to describe; files that end in {', '.join(sorted(SUFFIXES))} are.")
+    _require_distinct(photos)
+    return photos
+
+
+def _found(path: Path, root: Path | None) -> Iterator[Photo]:
+    if path.is_dir():
+        files = sorted(file for file in path.rglob("*") if file.suffix.lower() in SUFFIXES and file.is_file())
+        visible = [file for file in files if not any(p.startswith(".") for p in file.relative_to(path).parts)]
+        yield from (_named(file, root or path) for file in visible)
+    elif not path.exists():
+        raise DataError(f"There is no image, folder or list {path}.")
+    elif path.suffix.lower() == LIST_SUFFIX:
+        yield from _listed(path, root or path.parent)
+    else:
+        yield _named(path, root or path.parent)
+
+
+def _named(path: Path, root: Path) -> Photo:
+    place, base = Path(os.path.abspath(path)), Path(os.path.abspath(root))  # without ".."; links stay
+    if not place.is_relative_to(base):
+        raise DataError(f"{path} does not lie in {root}, from where names were to be counted.")
+    return Photo(safe_name(place.relative_to(base).as_posix(), str(path)), path)
+
+
+def _listed(path: Path, root: Path) -> Iterator[Photo]:
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        why = reason(error) if isinstance(error, OSError) else "it is not a text in UTF-8"
+        raise DataError(f"The list {path} cannot be read: {why}.") from error
+    for number, line in enumerate(lines, start=1):
+        if line.strip() and not line.startswith("#"):
+            name = PurePosixPath(line.strip()).as_posix()  # ./a.jpg, as `find` prints it, is a.jpg
+            origin = f"{path}, line {number}"
+            yield Photo(name, safe_path(root, name, origin), origin)
+
+
+def _require_distinct(photos: list[Photo]) -> None:
+    place = dict[str, Path]()
+    for name, path, _ in photos:
+        if name in place:
+            raise DataError(
+                f"{place[name]} and {path} would both be called {name}. Give the folder above both, or --root."
+            )
+        place[name] = path
+    for name in place:
+        for parent in PurePosixPath(name).parents:
+            if parent.as_posix() in place:
+                raise DataError(f"{place[parent.as_posix()]} is called like the folder of {name}. Rename it.")
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[Image.Image]:
+    try:
+        with path.open("rb") as file:  # given a path, Pillow maps it, and mixes up the pixels of a TIFF that is turned
+            with _opening:  # Pillow's own limit is one for the whole process; `read_photo` has its own
+                limit, Image.MAX_IMAGE_PIXELS = Image.MAX_IMAGE_PIXELS, None
+                try:
+                    opened = Image.open(file)
+                finally:
+                    Image.MAX_IMAGE_PIXELS = limit
+            with opened as image:
+                if isinstance(image, ImageFile.StubImageFile):  # Pillow knows HDF5 by name only
+                    raise UnidentifiedImageError
+                yield image
+    except FileNotFoundError:
+        raise DataError(f"{path} is missing.") from None
+    except IsADirectoryError:
+        raise DataError(f"{path} is a folder; name one photo.") from None
+    except UnidentifiedImageError:
+        raise DataError(f"{path} is {_unidentified(path)}") from None
+    except Image.DecompressionBombError as error:
+        raise DataError(f"{path} is too large to be decoded ({error}). Make it smaller.") from error
+    except (OSError, ValueError, SyntaxError, EOFError) as error:
+        raise DataError(f"{path} is cut off or damaged ({error}). Copy it again.") from error
+
+
+def _unidentified(path: Path) -> str:
+    with path.open("rb") as file:
+        beginning = file.read(4)
+    if beginning.startswith(_BEGINNINGS):
+        return "cut off or damaged. Copy it again."
+    return "not a photo." if beginning else "empty. Copy it again."
+
+
+def _exif(image: Image.Image) -> Image.Exif:
+    return Image.Image.getexif(image)  # that of a PNG decodes the pixels to look behind them
+
+
+def _orientation(image: Image.Image) -> int:
+    try:
+        tag = _exif(image).get(ExifTags.Base.Orientation)
+    except _DAMAGE:
+        return 1
+    return int(tag) if isinstance(tag, int) and tag in _TURNS else 1
+
+
+def _film_focal(image: Image.Image) -> float:
+    try:
+        focal = float(_exif(image).get_ifd(ExifTags.IFD.Exif).get(ExifTags.Base.FocalLengthIn35mmFilm, 0))
+    except _DAMAGE:
+        return 0.0
+    return focal if math.isfinite(focal) and focal > 0 else 0.0
+
+
+def _stored_size(image: Image.Image) -> tuple[int, int]:
+    if image.format == "TIFF":  # Pillow swaps the sides of one that is turned
+        tags: Any = image
+        return int(tags.tag_v2[ExifTags.Base.ImageWidth]), int(tags.tag_v2[ExifTags.Base.ImageLength])
+    return image.size
+
+
+def _turned(image: Image.Image, path: Path, turn_by_exif: bool) -> Image.Image:
+    """The decoded image as stored, or as the tag says."""
+    before = 1 if turn_by_exif else _orientation(image)
+    try:
+        image.load()
+    except _DAMAGE as error:
+        raise DataError(f"{path} is cut off or damaged ({error}). Copy it again.") from error
+    tag = _orientation(image)
+    if not turn_by_exif:  # Pillow turns a TIFF, whose tag is then gone
+        tag = 1 if tag == before else _UNDOING.get(before, before)
+    return image if tag == 1 else image.transpose(_TURNS[tag])
+
+
+def _grey(image: Image.Image, path: Path) -> NDArray[np.uint8]:
+    if image.mode in _SIXTEEN_BITS:
+        values = np.asarray(image)
+        if image.mode == "I" and (values.min() < 0 or values.max() >= 2**16):
+            raise DataError(f"{path} has values of more than 16 bits. Convert it to 8 or 16 bits.")
+        return np.asarray(_EIGHT_OF_SIXTEEN[values])
+    if image.mode == "F":
+        raise DataError(f"{path} has fractions for pixels. Convert it to 8 or 16 bits.")
+    if image.mode in ("P", "PA"):
+        image = image.convert("RGBA")  # a palette may have colours that are transparent
+    return np.asarray(image if image.mode == "L" else image.convert("L"))
