@@ -1,0 +1,47 @@
+"""Matches: which keypoint of one photograph is which of another."""
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from keypatch.errors import KeypatchError
+
+Model = Literal["F", "E", "H"]
+MODELS: tuple[Model, ...] = ("F", "E", "H")
+
+
+@dataclass(frozen=True, eq=False)
+class Matches:
+    """Pairs of keypoint numbers, each first number at most once; whatever arrays are given become int32 and float32."""
+
+    indices: NDArray[np.int32]  # (m, 2): the keypoint in the first photograph, the one in the second
+    scores: NDArray[np.float32]  # (m,): 1 - d**2 / 4 for the Euclidean distance d; (1 + cosine) / 2 of unit vectors
+    verified: bool = False  # only the matches that agree with `matrix` are left
+    model: Model | None = None  # fundamental matrix, essential matrix or homography
+    matrix: NDArray[np.float64] | None = None  # (3, 3); None if none was found
+
+    def __post_init__(self) -> None:
+        indices, scores = np.asarray(self.indices, np.int64).reshape(-1, 2), np.asarray(self.scores, np.float32)
+        if scores.shape != (len(indices),):
+            raise KeypatchError(f"There are {len(indices)} matches but scores of the shape {scores.shape}.")
+        if indices.size and not 0 <= indices.min() <= indices.max() <= np.iinfo(np.int32).max:
+            raise KeypatchError(f"Keypoint numbers of matches go from 0 up, found {indices.min()} to {indices.max()}.")
+        object.__setattr__(self, "indices", indices.astype(np.int32))
+        object.__setattr__(self, "scores", scores)
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+    def take(self, index: ArrayLike) -> "Matches":
+        """The matches chosen by indices or by a mask."""
+        chosen = np.asarray(index)
+        if chosen.size == 0:
+            chosen = chosen.astype(np.int64)
+        return replace(self, indices=self.indices[chosen], scores=self.scores[chosen])
+
+    def swapped(self) -> "Matches":
+        """The same from the second photograph to the first, without the matrix, which has a direction."""
+        order = np.lexsort((self.indices[:, 0], self.indices[:, 1]))
+        return replace(self, indices=self.indices[order, ::-1], scores=self.scores[order], matrix=None)

@@ -1,0 +1,98 @@
+"""Matches of two sets of descriptors: nearest neighbours, exact, in one or both directions, with or without a ratio."""
+
+from typing import Literal
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+from torch import Tensor
+
+from keypatch.errors import KeypatchError
+from keypatch.matching.faiss import find_nearest_by_faiss
+from keypatch.matching.matches import Matches
+from keypatch.matching.tiles import Nearest, find_nearest
+from keypatch.networks.devices import choose_device
+
+Mode = Literal["mutual", "one-way"]
+MODES: tuple[Mode, ...] = ("mutual", "one-way")
+Sides = Literal["both", "first"]
+SIDES: tuple[Sides, ...] = ("both", "first")
+SEARCHES = {"tiles": find_nearest, "faiss": find_nearest_by_faiss}
+
+# What rounding leaves of the distance of equal vectors, squared and halved, as a share of their squared length: about
+# 2e-7 in 128 dimensions. Nearer vectors count as equal, so that the ratio test rejects duplicates.
+ROUNDING = 1e-6
+
+
+def match_descriptors(
+    a: ArrayLike,
+    b: ArrayLike,
+    ratio: float | None = None,
+    mode: Mode = "mutual",
+    *,
+    ratio_sides: Sides = "both",
+    neighbours: str = "tiles",
+    device: str = "auto",
+) -> Matches:
+    """Rows of a (n, d) with their nearest rows of b (m, d) by Euclidean distance; of equally near ones the first.
+
+    "mutual" keeps a pair only if each is the other's nearest neighbour, "one-way" gives every row of a its nearest.
+    With a `ratio` the nearest must be nearer than this share of the distance to the second nearest (Lowe's test): seen
+    from a if "one-way"; if "mutual" from both sides, or from a alone if `ratio_sides` is "first". Where there is no
+    second, the test is passed.
+    """
+    check_choices(ratio, mode, neighbours, ratio_sides)
+    place = choose_device(device if neighbours == "tiles" else "cpu")
+    first, second = _descriptors(a, "first"), _descriptors(b, "second")
+    if not len(first) or not len(second):
+        return Matches(np.empty((0, 2), np.int32), np.empty(0, np.float32))
+    if first.shape[1] != second.shape[1]:
+        raise KeypatchError(
+            f"Descriptors of {first.shape[1]} and {second.shape[1]} dimensions cannot be compared. "
+            "Describe both photos with the same descriptor."
+        )
+    first, second = first.to(place), second.to(place)
+    forth, back = SEARCHES[neighbours](first, second)
+    numbers = torch.arange(len(first), device=place)
+    kept = torch.ones_like(numbers, dtype=torch.bool)
+    if mode == "mutual":
+        kept &= back.index[forth.index] == numbers
+    if ratio is not None:
+        kept &= _is_distinct(forth, first, ratio)
+        if mode == "mutual" and ratio_sides == "both":
+            kept &= _is_distinct(back, second, ratio)[forth.index]
+    indices = torch.stack([numbers, forth.index], dim=1)[kept]
+    return Matches(indices.cpu().numpy(), (1 + forth.closeness[kept] / 2).cpu().numpy())
+
+
+def _is_distinct(nearest: Nearest, queries: Tensor, ratio: float) -> Tensor:
+    """Whether d1 < ratio * d2; closeness is -d**2 / 2."""
+    rounding = -ROUNDING * torch.linalg.vector_norm(queries, dim=1).square()
+    best, second = (value.masked_fill(value > rounding, 0.0) for value in (nearest.closeness, nearest.runner_up))
+    return best > ratio**2 * second
+
+
+def _descriptors(rows: ArrayLike, which: str) -> Tensor:
+    values = np.ascontiguousarray(rows, np.float32)
+    if values.ndim != 2:
+        raise KeypatchError(f"Descriptors are an array (n, dimensions), the {which} have the shape {values.shape}.")
+    tensor = torch.from_numpy(values)
+    broken = (~torch.linalg.vector_norm(tensor, dim=1).isfinite()).nonzero()
+    if len(broken):
+        raise KeypatchError(
+            f"Descriptor {int(broken[0])} of the {which} photo is not finite or too large to square, and {len(broken)} "
+            "are in all. Describe the photo again."
+        )
+    return tensor
+
+
+def check_choices(ratio: float | None, mode: str, neighbours: str, ratio_sides: str) -> None:
+    """KeypatchError if one of the choices is not there."""
+    if mode not in MODES:
+        raise KeypatchError(f'There is no mode "{mode}". Choose {" or ".join(MODES)}.')
+    if ratio_sides not in SIDES:
+        raise KeypatchError(f'The ratio test has no sides "{ratio_sides}". Choose {" or ".join(SIDES)}.')
+    if neighbours not in SEARCHES:
+        raise KeypatchError(f'Neighbours are not found by "{neighbours}". Choose {" or ".join(SEARCHES)}.')
+    if ratio is not None and not 0 < ratio <= 1:
+        raise KeypatchError(f"The ratio {ratio} must lie above 0 and be at most 1; 0.8 to 0.95 is usual.")

@@ -1,0 +1,156 @@
+"""Descriptors become matches: mutual, one way, with the ratio test on one and on both sides."""
+
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from numpy.typing import NDArray
+
+from keypatch.errors import KeypatchError, MissingExtra
+from keypatch.matching import match_descriptors
+from keypatch.matching.neighbours import MODES, Mode
+
+Vectors = NDArray[np.float32]
+
+
+def by_loops(a: Vectors, b: Vectors, ratio: float | None, mode: Mode) -> list[tuple[int, int]]:
+    """The definition, one row after the other, in float64."""
+    table = np.sqrt(np.sum((a[:, None].astype(np.float64) - b[None]) ** 2, axis=2))
+
+    def passes(distances: NDArray[np.float64]) -> bool:
+        ordered = [*np.sort(distances), np.inf]
+        return ratio is None or ordered[0] < ratio * ordered[1]
+
+    found = []
+    for i, row in enumerate(table if len(b) else []):
+        j = int(row.argmin())
+        if mode == "one-way" and passes(row):
+            found.append((i, j))
+        if mode == "mutual" and table[:, j].argmin() == i and passes(row) and passes(table[:, j]):
+            found.append((i, j))
+    return found
+
+
+def pairs(
+    a: Vectors, b: Vectors, ratio: float | None = None, mode: Mode = "mutual", **how: str
+) -> list[tuple[int, int]]:
+    return [(int(i), int(j)) for i, j in match_descriptors(a, b, ratio, mode, device="cpu", **how).indices]
+
+
+@st.composite
+def two_sets(draw: st.DrawFn) -> tuple[Vectors, Vectors]:
+    """Rows of few whole numbers: exact in float32, with many equal rows and equal distances."""
+    dim, values = draw(st.integers(1, 3)), st.integers(-3, 3).map(float)
+    first, second = (draw(arrays(np.float32, (draw(st.integers(0, 9)), dim), elements=values)) for _ in range(2))
+    return first, second
+
+
+# no ratio that is a fraction of small square roots: equality of d1 and ratio * d2 would be decided by rounding
+@given(sets=two_sets(), ratio=st.sampled_from([None, 0.631, 0.8713, 1.0]), mode=st.sampled_from(MODES))
+def test_matches_are_those_of_the_definition(sets: tuple[Vectors, Vectors], ratio: float | None, mode: Mode) -> None:
+    assert pairs(*sets, ratio, mode) == by_loops(*sets, ratio, mode)
+
+
+def related(n: int, m: int, lengths: bool = False) -> tuple[Vectors, Vectors]:
+    """Unit vectors, the first 60 of both sets near each other; or of all lengths from 1 to 12, as TFeat's."""
+    rng = np.random.default_rng(3)
+    a, b = rng.normal(size=(n, 128)), rng.normal(size=(m, 128))
+    b[:60] = a[:60] + rng.normal(0, 0.6, (60, 128))
+    if not lengths:
+        a, b = a / np.linalg.norm(a, axis=1, keepdims=True), b / np.linalg.norm(b, axis=1, keepdims=True)
+    else:
+        a, b = a * rng.uniform(0.1, 1, (n, 1)), b * rng.uniform(0.1, 1, (m, 1))
+    return a.astype(np.float32), b.astype(np.float32)
+
+
+@pytest.mark.parametrize("lengths", [False, True])
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("ratio", [None, 0.8, 0.95])
+@pytest.mark.parametrize("neighbours", ["tiles", "faiss"])
+def test_descriptors_of_unit_length_and_of_others(
+    neighbours: str, ratio: float | None, mode: Mode, lengths: bool
+) -> None:
+    if neighbours == "faiss":
+        pytest.importorskip("faiss")
+    a, b = related(700, 600, lengths)
+    found = pairs(a, b, ratio, mode, neighbours=neighbours)
+    assert found == by_loops(a, b, ratio, mode)
+    assert found
+
+
+def test_the_ratio_of_mutual_neighbours_may_be_seen_from_the_first_side_only() -> None:
+    a, b = np.float32([[0.0], [1.0]]), np.float32([[0.1], [50.0]])  # 0.1 is near both of a, 0 has one near
+    assert pairs(a, b, 0.1) == []
+    assert pairs(a, b, 0.1, ratio_sides="first") == [(0, 0)]
+
+
+def test_mutual_matches_are_the_same_both_ways() -> None:
+    a, b = related(300, 200)
+    assert sorted(pairs(b, a)) == sorted((j, i) for i, j in pairs(a, b))
+
+
+def test_the_score_of_unit_vectors_is_half_of_one_plus_their_cosine() -> None:
+    a, b = related(80, 90)
+    found = match_descriptors(a, b)
+    cosines = np.sum(a[found.indices[:, 0]] * b[found.indices[:, 1]], axis=1)
+    assert found.scores == pytest.approx((1 + cosines) / 2, abs=1e-6)
+
+
+def test_duplicates_never_pass_the_ratio_test_whatever_rounding_makes_of_their_distance() -> None:
+    a, _ = related(200, 60)
+    for noise in (0, 1e-7, 1e-6):  # of distances that float32 products cannot tell from 0
+        twice = np.concatenate([a, a]) + np.random.default_rng(0).normal(0, noise, (400, 128)).astype(np.float32)
+        for mode in MODES:
+            assert pairs(a, twice, 0.99, mode) == []
+    assert pairs(a, a, 0.99) == [(i, i) for i in range(200)]
+
+
+def test_bytes_are_descriptors_too() -> None:
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(0, 256, (50, 128)).astype(np.uint8) for _ in range(2))
+    assert pairs(a, b) == by_loops(a.astype(np.float32), b.astype(np.float32), None, "mutual")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("ratio", [None, 0.8])
+@pytest.mark.parametrize("neighbours", ["tiles", "faiss"])
+@pytest.mark.parametrize(("n", "m", "expected"), [(0, 0, 0), (0, 3, 0), (3, 0, 0), (1, 1, 1), (1, 3, 1)])
+def test_none_and_one(n: int, m: int, expected: int, neighbours: str, ratio: float | None, mode: Mode) -> None:
+    if neighbours == "faiss":
+        pytest.importorskip("faiss")
+    a, b = np.eye(4, dtype=np.float32)[:n], np.eye(4, dtype=np.float32)[:m]
+    assert len(pairs(a, b, ratio, mode, neighbours=neighbours)) == expected
+
+
+GOOD = np.eye(3, dtype=np.float32)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "how", "parts"),
+    [
+        (GOOD, np.eye(4), {}, ["3 and 4 dimensions"]),
+        (np.array([[1.0, 0, 0], [np.nan, 0, 0]]), GOOD, {}, ["Descriptor 1 of the first photo", "not finite"]),
+        (GOOD, np.full((2, 3), np.inf), {}, ["second photo", "2 are in all"]),
+        (GOOD, np.full((2, 3), 1e30), {}, ["second photo", "too large"]),
+        (np.ones(3), GOOD, {}, ["first", "(3,)"]),
+        (GOOD, GOOD, {"mode": "both"}, ['"both"', "mutual or one-way"]),
+        (GOOD, GOOD, {"ratio": 0.0}, ["ratio 0.0"]),
+        (GOOD, GOOD, {"ratio": 1.5}, ["ratio 1.5"]),
+        (GOOD, GOOD, {"ratio": float("nan")}, ["ratio nan"]),
+        (GOOD, GOOD, {"neighbours": "annoy"}, ['"annoy"', "tiles or faiss"]),
+        (GOOD, GOOD, {"device": "tpu"}, ['"tpu"']),
+    ],
+)
+def test_bad_input_is_told_in_a_sentence(a: Vectors, b: Vectors, how: dict[str, object], parts: list[str]) -> None:
+    with pytest.raises(KeypatchError) as error:
+        match_descriptors(a, b, **how)  # type: ignore[arg-type]
+    assert all(part in str(error.value) for part in parts)
+
+
+def test_a_missing_faiss_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "faiss", None)
+    with pytest.raises(MissingExtra, match=r"keypatch\[faiss\]"):
+        match_descriptors(GOOD, GOOD, neighbours="faiss")
