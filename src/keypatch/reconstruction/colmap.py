@@ -1,0 +1,236 @@
+"""The one place that calls pycolmap, whose names move from release to release.
+
+Verification and mapping can end the process (a worker thread's exception, an index out of range), so they are called
+only in a process of their own: `child.py`.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from keypatch.errors import DataError, KeypatchError, MissingExtra
+from keypatch.geometry.poses import Pose, rotation_angle
+from keypatch.reconstruction.camera_models import Camera
+from keypatch.reconstruction.outcome import Statistics, TwoViewPose, VerifiedPair
+
+ERRORS_ONLY = 2  # of glog's levels
+GREY = 128  # of points in no photo that can be read
+SMALLEST_MODEL = 3  # photos; COLMAP's own 10 throws away what small collections fall into
+
+
+def require_pycolmap() -> None:
+    """MissingExtra where the package is not installed; does not import it."""
+    if find_spec("pycolmap") is None:
+        raise MissingExtra('Reconstruction needs pycolmap: pip install "keypatch[colmap]".')
+
+
+def load_pycolmap() -> Any:
+    """The package, quiet but for errors."""
+    require_pycolmap()
+    import pycolmap
+
+    pycolmap.logging.minloglevel = ERRORS_ONLY
+    return pycolmap
+
+
+class DatabaseWriter:
+    """A new COLMAP database; checks nothing but cameras: that is `database.py`'s part."""
+
+    def __init__(self, path: Path) -> None:
+        self._pycolmap = load_pycolmap()
+        self._database = self._pycolmap.Database.open(str(path))
+        self._rigs: dict[int, int] = {}
+
+    def add_camera(self, camera: Camera) -> int:
+        """A camera, and the rig that COLMAP wants around each; returns the camera's number."""
+        colmap = self._pycolmap
+        row = colmap.Camera(model=camera.model, width=camera.width, height=camera.height, params=list(camera.params))
+        if not row.verify_params():
+            raise KeypatchError(f"COLMAP does not accept the parameters {camera.params} of a camera {camera.model}.")
+        row.has_prior_focal_length = camera.focal_known
+        row.camera_id = self._database.write_camera(row)
+        rig = colmap.Rig()
+        rig.add_ref_sensor(row.sensor_id)
+        self._rigs[row.camera_id] = self._database.write_rig(rig)
+        return int(row.camera_id)
+
+    def add_image(self, name: str, camera: int, keypoints: NDArray[np.float32]) -> int:
+        """An image, its frame in the rig, and its keypoints as rows of COLMAP; returns the image's number."""
+        image = self._pycolmap.Image(name=name, camera_id=camera)
+        image.image_id = self._database.write_image(image)
+        frame = self._pycolmap.Frame()
+        frame.rig_id = self._rigs[camera]
+        frame.add_data_id(image.data_id)
+        self._database.write_frame(frame)
+        self._database.write_keypoints(image.image_id, np.ascontiguousarray(keypoints, np.float32))
+        return int(image.image_id)
+
+    def add_matches(self, image0: int, image1: int, indices: NDArray[np.integer]) -> None:
+        self._database.write_matches(image0, image1, np.ascontiguousarray(indices, np.uint32))
+
+    def close(self) -> None:
+        self._database.close()
+
+
+@contextmanager
+def open_database(path: Path) -> Iterator[Any]:
+    """pycolmap's own database object, closed at the end; DataError where it is none."""
+    try:
+        database = load_pycolmap().Database.open(str(path))
+    except (RuntimeError, ValueError) as error:
+        raise DataError(f"{path} is not a COLMAP database ({error}).") from None
+    try:
+        yield database
+    finally:
+        database.close()
+
+
+def verify(path: Path, *, max_error: float, seed: int, threads: int, relative_pose: bool) -> None:
+    """Two-view geometries of all matched pairs, into the database; `max_error` in pixels."""
+    colmap = load_pycolmap()
+    colmap.set_random_seed(seed)
+    geometry, verifier = colmap.TwoViewGeometryOptions(), colmap.GeometricVerifierOptions()
+    geometry.ransac.max_error, geometry.ransac.random_seed = max_error, seed
+    geometry.compute_relative_pose, verifier.num_threads = relative_pose, threads
+    # by pairs in the database and not by a list of names, where a blank in a name would end it
+    colmap.geometric_verification(str(path), verifier_options=verifier, two_view_geometry_options=geometry)
+
+
+def map_incrementally(
+    path: Path,
+    scratch: Path,
+    *,
+    seed: int,
+    threads: int,
+    constant_cameras: Sequence[int],
+    seconds: float | None,
+    on_start: Callable[[], None],
+    on_next: Callable[[], None],
+) -> Any | None:
+    """The largest of the models COLMAP finds, as its Reconstruction; None if there is none.
+
+    `on_start` is called for the first two images of a model, `on_next` for each one that follows.
+    """
+    colmap = load_pycolmap()
+    colmap.set_random_seed(seed)
+    options = colmap.IncrementalPipelineOptions()
+    options.num_threads = options.mapper.num_threads = threads
+    options.random_seed = options.mapper.random_seed = options.triangulation.random_seed = seed
+    options.constant_cameras = set(constant_cameras)
+    options.min_model_size = SMALLEST_MODEL
+    options.extract_colors = False  # it would need all photos below one folder; `colour_points` does not
+    options.max_runtime_seconds = -1 if seconds is None else max(1, int(seconds))
+    models = colmap.incremental_mapping(
+        str(path),
+        str(scratch),
+        str(scratch),
+        options,
+        initial_image_pair_callback=on_start,
+        next_image_callback=on_next,
+    )
+    return max(models.values(), key=lambda m: (m.num_reg_images(), m.num_points3D()), default=None)
+
+
+def colour_points(model: Any, read: Callable[[str], NDArray[np.uint8]]) -> list[str]:
+    """Give each 3D point the mean colour of its views; `read` gives the pixels (h, w, 3) of an image by its name.
+
+    Photos that `read` raises DataError for are left out; returned is what it said.
+    """
+    ids = sorted(model.points3D)
+    sums, counts, failures = np.zeros((len(ids), 3)), np.zeros(len(ids)), []
+    for image in model.images.values():
+        seen = [point for point in image.points2D if point.has_point3D()] if image.has_pose else []
+        if seen:
+            try:
+                pixels = read(image.name)
+            except DataError as error:
+                failures.append(str(error))
+                continue
+            xy = np.array([point.xy for point in seen]).astype(np.int64)  # the pixel that a place of COLMAP's lies in
+            x, y = xy[:, 0].clip(0, pixels.shape[1] - 1), xy[:, 1].clip(0, pixels.shape[0] - 1)
+            rows = np.searchsorted(ids, [point.point3D_id for point in seen])
+            np.add.at(sums, rows, pixels[y, x])
+            np.add.at(counts, rows, 1)
+    colours = np.where(counts[:, None] > 0, np.rint(sums / np.maximum(counts, 1)[:, None]), GREY).astype(np.uint8)
+    for point, colour in zip(ids, colours, strict=True):
+        model.points3D[point].color = colour
+    return failures
+
+
+def read_binary_cameras(folder: Path) -> dict[str, tuple[Camera, Pose]]:
+    """Camera and pose of every registered image of a binary model, by name."""
+    try:
+        model = load_pycolmap().Reconstruction(str(folder))
+    except (RuntimeError, ValueError, IndexError) as error:
+        raise DataError(f"{folder} is not a readable COLMAP model ({error}).") from None
+    posed = {}
+    for image in model.images.values():
+        if image.has_pose:
+            row, motion = model.cameras[image.camera_id], np.asarray(image.cam_from_world().matrix())
+            camera = Camera(row.model_name, row.width, row.height, tuple(row.params))
+            posed[image.name] = camera, Pose(motion[:, :3], motion[:, 3])
+    return posed
+
+
+def read_pairs(database: Any) -> list[VerifiedPair]:
+    """What verification left in a database, pair by pair in the order of the images' names."""
+    colmap = load_pycolmap()
+    names = {image.image_id: image.name for image in database.read_all_images()}
+    kinds = {int(kind): kind.name for kind in colmap.TwoViewGeometryConfiguration.__members__.values()}
+    geometries = dict(zip(*database.read_two_view_geometries(), strict=True))
+    pairs = []
+    for pair, matches in zip(*database.read_num_matches(), strict=True):
+        images = sorted(names[image] for image in colmap.pair_id_to_image_pair(pair))
+        found = geometries.get(pair)
+        inliers, kind = (0, 0) if found is None else (len(found.inlier_matches), int(found.config))
+        pairs.append(VerifiedPair((images[0], images[1]), matches, inliers, kinds[kind]))
+    return sorted(pairs, key=lambda pair: pair.images)
+
+
+def read_two_view_pose(database: Any) -> TwoViewPose | None:
+    """The relative pose of a database's two images, the first by name first; None where no pose was found."""
+    first, second = sorted(database.read_all_images(), key=lambda image: image.name)
+    geometry = database.read_two_view_geometry(first.image_id, second.image_id)
+    if geometry.cam2_from_cam1 is None:
+        return None
+    motion = np.asarray(geometry.cam2_from_cam1.matrix())
+    inliers = np.asarray(geometry.inlier_matches, np.int64).reshape(-1, 2)
+    rays = [
+        _rays(database, image, inliers[:, column]) @ turn
+        for column, (image, turn) in enumerate([(first, np.eye(3)), (second, motion[:, :3])])
+    ]
+    apart = np.degrees(np.arccos(np.clip(np.sum(rays[0] * rays[1], axis=1), -1, 1)))
+    length = np.linalg.norm(motion[:, 3])
+    return TwoViewPose(
+        rotation=tuple(tuple(row) for row in motion[:, :3].tolist()),
+        direction=tuple((motion[:, 3] / max(length, 1e-12)).tolist()),
+        rotation_degrees=rotation_angle(motion[:, :3], np.eye(3)),
+        triangulation_degrees=float(np.median(apart)) if len(apart) else 0.0,
+    )
+
+
+def _rays(database: Any, image: Any, keypoints: NDArray[np.int64]) -> NDArray[np.float64]:
+    """(n, 3) unit directions of an image's keypoints in its camera."""
+    camera = database.read_camera(image.camera_id)
+    places = np.asarray(database.read_keypoints(image.image_id), np.float64)[keypoints, :2]
+    rays = np.column_stack([np.asarray(camera.cam_from_img(places)), np.ones(len(places))])
+    return np.asarray(rays / np.linalg.norm(rays, axis=1, keepdims=True))
+
+
+def write_model(model: Any, folder: Path) -> tuple[Statistics, list[str]]:
+    """The model as binary and as text; its statistics and the names of its images."""
+    model.write_binary(str(folder))
+    model.write_text(str(folder))
+    return Statistics(
+        registered=model.num_reg_images(),
+        points=model.num_points3D(),
+        observations=model.compute_num_observations(),
+        track_length=model.compute_mean_track_length(),
+        observations_per_image=model.compute_mean_observations_per_reg_image(),
+        reprojection_error=model.compute_mean_reprojection_error(),
+    ), sorted(image.name for image in model.images.values() if image.has_pose)
