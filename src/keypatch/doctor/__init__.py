@@ -1,0 +1,1 @@
+"""Finds wrong conventions by measuring: known changes of a photograph, and what lies at the stated keypoints."""

@@ -1,0 +1,91 @@
+"""What lies at a keypoint: the Laplacian of the photograph around it, in place and scale, from patches cut there.
+
+Detectors of blobs (DoG, and those of the Hessian nearly so) stop where the scale-normalized Laplacian of Gaussian is
+extremal in x, y and scale. So the offset from a stated keypoint to that extremum shows how its numbers are to be read.
+"""
+
+import math
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from keypatch.geometry import Keypoints, cut_patches
+
+SIDE, SPAN = 48, 16.0  # the patches: three samples to a sigma, and room for the Laplacian of twice the scale
+STEP = SPAN / SIDE  # sigmas
+DOG_TO_LAPLACIAN = 2 ** (1 / 6)  # DoG's extremum lies half a layer below the Laplacian's
+QUARTER_OCTAVES = (-2, -1, 0, 1, 2)  # scales probed, about that of the keypoint
+DIFFERENCE = 0.25  # sigmas, for derivatives
+ROUNDNESS = 0.05  # det / trace^2 of the Hessian; an edge has 0, a round blob 0.25. Lowe's ratio of 10 is 0.083
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Probe:
+    """Of every keypoint: is there a blob, and how far away."""
+
+    blob: NDArray[np.bool_]  # (n,) curved to both sides, so not an edge
+    offset: Floats  # (n, 2) to the extremum in x and y, in sigmas, by one Newton step; nan where there is no blob
+    octaves: Floats  # (n,) to the extremum in scale; nan if there is none within 3/8 of an octave
+    strength: Floats  # (n,) of the Laplacian
+
+
+def probe(image: NDArray[np.uint8], keypoints: Keypoints) -> Probe:
+    """Cut patches at the keypoints, which are upright, and look for the nearest extremum."""
+    patches = cut_patches(image, keypoints, SPAN, SIDE).reshape(-1, SIDE * SIDE).astype(np.float32)
+    responses = (patches @ _ladder().T).astype(np.float64)  # (n, 5)
+    derivatives = (patches @ _derivatives().T).astype(np.float64)  # (n, 5)
+    blob, offset = _newton(derivatives)
+    strength = np.abs(responses)
+    return Probe(blob, offset, _peak(strength), strength[:, 2])
+
+
+def _newton(derivatives: Floats) -> tuple[NDArray[np.bool_], Floats]:
+    gx, gy, hxx, hyy, hxy = derivatives.T
+    determinant = hxx * hyy - hxy**2
+    blob = determinant > ROUNDNESS * (hxx + hyy) ** 2
+    safe = np.where(blob, determinant, np.nan)
+    return blob, np.stack([(hxy * gy - hyy * gx) / safe, (hxy * gx - hxx * gy) / safe], axis=1)
+
+
+def _peak(strength: Floats) -> Floats:
+    """Octaves from the middle to the largest of the three inner values if it is a local maximum, by a parabola."""
+    rows = np.arange(len(strength))
+    inner = 1 + np.argmax(strength[:, 1:-1], axis=1)
+    before, top, after = (strength[rows, inner + step] for step in (-1, 0, 1))
+    bend = before - 2 * top + after
+    found = (top > before) & (top >= after) & (bend < 0)
+    place = inner - 2 + 0.5 * (before - after) / np.where(found, bend, np.nan)
+    return np.asarray(place / 4)
+
+
+@cache
+def _ladder() -> NDArray[np.float32]:
+    """(5, pixels): the Laplacian at the scales probed."""
+    return np.stack([_laplacian(2 ** (step / 4)) for step in QUARTER_OCTAVES]).astype(np.float32)
+
+
+@cache
+def _derivatives() -> NDArray[np.float32]:
+    """(5, pixels): the Laplacian's derivatives x, y, xx, yy, xy in the keypoint's place, per sigma."""
+    h = DIFFERENCE
+    middle, right, left, down, up = (
+        _laplacian(1.0, x, y) for x, y in ((0.0, 0.0), (h, 0.0), (-h, 0.0), (0.0, h), (0.0, -h))
+    )
+    corners = _laplacian(1.0, h, h) - _laplacian(1.0, -h, h) - _laplacian(1.0, h, -h) + _laplacian(1.0, -h, -h)
+    first = [(right - left) / (2 * h), (down - up) / (2 * h)]
+    second = [(right + left - 2 * middle) / h**2, (down + up - 2 * middle) / h**2, corners / (4 * h**2)]
+    return np.stack([*first, *second]).astype(np.float32)
+
+
+def _laplacian(scale: float, x: float = 0.0, y: float = 0.0) -> Floats:
+    """The scale-normalized Laplacian of Gaussian of `scale` DoG sigmas around (x, y), as a patch without mean."""
+    samples = (np.arange(SIDE) - (SIDE - 1) / 2) * STEP
+    columns, rows = np.meshgrid(samples - x, samples - y)
+    sigma = scale * DOG_TO_LAPLACIAN
+    radius = (columns**2 + rows**2) / (2 * sigma**2)
+    values = (radius - 1) * np.exp(-radius) / (math.pi * sigma**2) * STEP**2
+    return np.asarray(values - values.mean()).ravel()

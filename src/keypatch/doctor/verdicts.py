@@ -1,0 +1,166 @@
+"""From what was measured to a sentence: fine, at fault and what to do, or cannot tell."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from keypatch.doctor.evidence_angles import FROM_Y, SIGN, STATED, UNIT, UNIT_AND_SIGN, Fit
+from keypatch.doctor.evidence_blobs import BlobEvidence
+from keypatch.doctor.evidence_descriptors import Lengths
+from keypatch.doctor.evidence_places import Places
+from keypatch.doctor.stated import Unit
+
+FINE, CANNOT_TELL = "fine", "cannot tell"
+
+# Measured on six photos: detectors of blobs have a support of 0.78 and more under the right reading, everything else
+# (wrong readings, corners, random places) at most 0.34; without scales, where each keypoint chooses the best one, 0.83
+# and 0.73; angles of gradients have a lift of 0.38 and more, wrong ones at most 0.25.
+ENOUGH_SUPPORT, ENOUGH_SUPPORT_WITHOUT_SCALES = 0.5, 0.8
+ENOUGH_BLOBS, MOST_SPREAD = 20, 0.75  # keypoints; pixels
+ENOUGH_LIFT, LEAD = 0.3, 0.1
+LARGEST_BIAS, SIGNIFICANT = 0.12, 4.0  # pixels (right files: 0.03 at most); in standard errors
+MOST_OUTSIDE = 0.01  # of the keypoints: a detector may step over the border
+SNAP = 0.1  # pixels to one of the usual biases
+
+SCALES = {
+    1 / 2: ("scale is a diameter", "OpenCV's KeyPoint.size is 2 sigma: halve the scales."),
+    2.0: ("scale is half of sigma", "Double the scales."),
+    1 / 6: ("scale is 6 sigma", "That is half the side of a patch, as in kornia's frames: divide by 6."),
+    1 / 12: ("scale is 12 sigma", "That is the side of a patch: divide by 12."),
+    1 / 24: ("scale is 24 sigma", "That is the side of a patch: divide by 24."),
+}
+HINTS = {
+    0.25: "OpenCV's and scikit-image's SIFT have this bias; OpenCV's goes with enable_precise_upscale=True.",
+    0.5: "COLMAP counts from the corner of the first pixel, OpenCV, kornia and hloc from its centre.",
+    1.0: "The half pixel between COLMAP's corner and OpenCV's centre was applied twice, the wrong way.",
+}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What was found out about one thing."""
+
+    subject: str  # places, scale, centres, orientation, descriptors
+    verdict: str  # fine, cannot tell, or the fault
+    evidence: str  # the numbers it rests on
+    remedy: str = ""
+
+    @property
+    def is_fault(self) -> bool:
+        return self.verdict not in (FINE, CANNOT_TELL)
+
+
+def judge_places(places: Places) -> Finding:
+    width, height = places.image_size
+    evidence = f"{places.outside} of {places.keypoints} keypoints lie outside the photo of {width} x {height} pixels"
+    if places.outside <= MOST_OUTSIDE * places.keypoints:
+        return Finding("places", FINE, evidence)
+    remedy = "They belong to another photo or another size of it, or x and y are swapped."
+    return Finding("places", "keypoints lie outside the image", evidence, remedy)
+
+
+def judge_rounding(places: Places) -> Finding | None:
+    """Only where there is something to say."""
+    if places.rounding is None or places.rounding < LARGEST_BIAS:
+        return None
+    evidence = f"every coordinate is a float16, rounded by up to {places.rounding:g} px in a photo of this size"
+    return Finding("places", "coordinates are float16", evidence, "Write float32 (hloc: as_half=False).")
+
+
+def judge_scale(blobs: BlobEvidence) -> Finding:
+    if not _is_enough(blobs):
+        return Finding("scale", CANNOT_TELL, _weak(blobs))
+    evidence = (
+        f"{blobs.support:.0%} of the blobs at keypoints have {_times(blobs.factor)} ({blobs.blobs} of them, median "
+        f"{blobs.scale:.2f} of it)"
+    )
+    if blobs.factor == 1:
+        return Finding("scale", FINE, evidence)
+    verdict, remedy = SCALES[blobs.factor]
+    return Finding("scale", verdict, f"{evidence}, {blobs.stated_support:.0%} the stated one", remedy)
+
+
+def judge_centres(blobs: BlobEvidence, enough: float = ENOUGH_SUPPORT) -> Finding:
+    if not _is_enough(blobs, enough) or blobs.spread > MOST_SPREAD:
+        return Finding("centres", CANNOT_TELL, _weak(blobs))
+    x, y = blobs.bias
+    evidence = f"the keypoints lie ({x:+.2f}, {y:+.2f}) px from their {blobs.blobs} blobs, +-{blobs.error:.2f}"
+    return judge_bias(x, y, evidence, SIGNIFICANT * blobs.error)
+
+
+def judge_bias(x: float, y: float, evidence: str, uncertain: float = 0.0) -> Finding:
+    """Centres that lie (x, y) pixels beside the truth; a bias below `uncertain` may be chance."""
+    size = max(abs(x), abs(y))
+    if math.isnan(size):
+        return Finding("centres", CANNOT_TELL, "too few keypoints were found again")
+    if size < max(LARGEST_BIAS, uncertain):
+        return Finding("centres", FINE, evidence)
+    usual = next((each for each in HINTS if x * y > 0 and all(abs(abs(v) - each) < SNAP for v in (x, y))), None)
+    if usual is None:
+        return Finding(
+            "centres", f"centres are off by {size:.2f} px", evidence, f"Add ({-x:.2f}, {-y:.2f}) to x and y."
+        )
+    change = f"{'Subtract' if x > 0 else 'Add'} {usual:g} {'from' if x > 0 else 'to'} x and y."
+    return Finding("centres", f"centres are off by {usual:g} px", evidence, f"{HINTS[usual]} {change}")
+
+
+def judge_angles(fits: Mapping[str, Fit], unit: Unit) -> list[Finding]:
+    """One finding, or two where both sign and unit are wrong."""
+    best = max(fits, key=lambda reading: fits[reading].lift)
+    shown = f"as stated the angles reach {_height(fits[STATED])}"
+    if fits[STATED].lift >= max(ENOUGH_LIFT, fits[best].lift - LEAD):
+        return [Finding("orientation", FINE, shown)]
+    if fits[best].lift < max(ENOUGH_LIFT, fits[STATED].lift + LEAD):
+        return [Finding("orientation", CANNOT_TELL, f"{shown}, under no other reading clearly more")]
+    evidence = f"{shown}; with {best} {_height(fits[best])}"
+    other = "radians" if unit == "degrees" else "degrees"
+    faults = list[Finding]()
+    if best in (UNIT, UNIT_AND_SIGN):
+        faults.append(Finding("orientation", f"angles are {other}", evidence, f"Write them in {unit}."))
+    if best in (SIGN, UNIT_AND_SIGN):
+        remedy = "Angles go clockwise on screen, from x towards y (kornia's the other way): negate them."
+        faults.append(Finding("orientation", "orientation sign is wrong", evidence, remedy))
+    if best == FROM_Y:
+        remedy = "Write 90 degrees minus the angle (scikit-image measures from the rows' axis)."
+        faults.append(Finding("orientation", "angles are measured from the y axis", evidence, remedy))
+    return faults
+
+
+def judge_descriptors(lengths: Lengths) -> Finding:
+    evidence = f"length {lengths.median:.4g} (middle 90 %: {lengths.low:.4g} to {lengths.high:.4g})"
+    if lengths.transposed:
+        remedy = "hloc's files hold one descriptor per column: write the transposed array."
+        return Finding("descriptors", "descriptors are transposed", "one row per keypoint, not one column", remedy)
+    if lengths.are_right:
+        return Finding("descriptors", FINE, evidence)
+    if lengths.median == 0:
+        remedy = "Floats cast to bytes become 0: scale them to length 512 first."
+        return Finding("descriptors", "descriptors are not normalized", "most are all zero", remedy)
+    if lengths.expected is None:
+        meant = "not 1, and some descriptors are meant so (TFeat's): compare them by Euclidean distance"
+        return Finding("descriptors", CANNOT_TELL, f"{evidence}, {meant}")
+    expected = f"{evidence}, where {lengths.expected:g} is expected"
+    return Finding("descriptors", "descriptors are not normalized", expected, "Divide each by its Euclidean length.")
+
+
+def cannot_tell(reason: str) -> Finding:
+    return Finding("keypoints", CANNOT_TELL, reason)
+
+
+def _is_enough(blobs: BlobEvidence, support: float = ENOUGH_SUPPORT) -> bool:
+    return blobs.support >= support and blobs.blobs >= ENOUGH_BLOBS
+
+
+def _weak(blobs: BlobEvidence) -> str:
+    return (
+        f"too few blobs lie at the keypoints ({blobs.blobs}, {blobs.support:.0%} of those near): they are corners, of "
+        "another photo, or too few"
+    )
+
+
+def _times(factor: float) -> str:
+    return "the stated scale" if factor == 1 else f"{factor:.2g} of the stated scale"
+
+
+def _height(fit: Fit) -> str:
+    return f"{fit.height:.2f} of the gradients' peak ({fit.chance:.2f} by chance)"
