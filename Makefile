@@ -24,6 +24,9 @@ bench: .venv/.installed-dev
 	$(BIN)/python bench/training.py
 	$(BIN)/python bench/describing.py
 	$(BIN)/python bench/sampling.py
+	$(BIN)/python bench/cutting.py
+	$(BIN)/python bench/neighbours.py
+	$(BIN)/python bench/photos.py
 
 # The stamps are younger than what they were made from, so a second call installs nothing.
 .venv/.installed: pyproject.toml constraints.txt | $(BIN)/python

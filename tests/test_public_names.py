@@ -8,18 +8,28 @@ import pytest
 import keypatch
 
 NAMES = [
+    "Examination",
+    "Features",
     "Inspection",
     "KeypatchError",
+    "Matches",
     "PatchSet",
     "Recipe",
     "Result",
+    "describe",
     "evaluate",
+    "examine",
     "find",
     "find_recipe",
     "inspect",
     "list_names",
+    "match",
+    "match_pairs",
     "open_patches",
     "quickstart",
+    "read_features",
+    "read_matches",
+    "reconstruct",
     "study_methods",
     "train",
 ]

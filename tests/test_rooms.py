@@ -11,6 +11,7 @@ ROOMS = [
     "errors",
     "files",
     "provenance",
+    "interrupting",
     "geometry",
     "detection",
     "metrics",
@@ -33,7 +34,7 @@ ROOMS = [
     "cli",
 ]
 FRONT_DOOR = {"__init__.py", "__main__.py"}  # the public names reach into every room
-WITHOUT_TORCH = {"errors", "files", "provenance", "geometry", "detection", "metrics", "patches"}
+WITHOUT_TORCH = {"errors", "files", "provenance", "interrupting", "geometry", "detection", "metrics", "patches"}
 SHAPELESS = ("util", "helper", "common", "misc", "manager")
 
 FILES = sorted(path.relative_to(SOURCE) for path in SOURCE.rglob("*.py"))

@@ -10,10 +10,20 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from keypatch.benchmarks.evaluating import evaluate as evaluate
     from keypatch.benchmarks.result import Result as Result
+    from keypatch.doctor.examining import Examination as Examination
+    from keypatch.doctor.examining import examine as examine
     from keypatch.errors import KeypatchError as KeypatchError
+    from keypatch.features.describing import describe as describe
+    from keypatch.features.feature_files import read_features as read_features
+    from keypatch.features.features import Features as Features
+    from keypatch.matching.many_pairs import match_pairs as match_pairs
+    from keypatch.matching.match_files import read_matches as read_matches
+    from keypatch.matching.matches import Matches as Matches
+    from keypatch.matching.photos import match as match
     from keypatch.patches.opening import open_patches as open_patches
     from keypatch.patches.patch_set import PatchSet as PatchSet
     from keypatch.recipes import find_recipe as find_recipe
+    from keypatch.reconstruction.reconstructing import reconstruct as reconstruct
     from keypatch.studies.inspecting import Inspection as Inspection
     from keypatch.studies.inspecting import inspect as inspect
     from keypatch.studies.listing import list_names as list_names
@@ -24,18 +34,28 @@ if TYPE_CHECKING:
     from keypatch.zoo.finding import find as find
 
 _HOME = {
+    "Examination": "doctor.examining",
+    "Features": "features.features",
     "Inspection": "studies.inspecting",
     "KeypatchError": "errors",
+    "Matches": "matching.matches",
     "PatchSet": "patches.patch_set",
     "Recipe": "training.recipe",
     "Result": "benchmarks.result",
+    "describe": "features.describing",
     "evaluate": "benchmarks.evaluating",
+    "examine": "doctor.examining",
     "find": "zoo.finding",
     "find_recipe": "recipes",
     "inspect": "studies.inspecting",
     "list_names": "studies.listing",
+    "match": "matching.photos",
+    "match_pairs": "matching.many_pairs",
     "open_patches": "patches.opening",
     "quickstart": "studies.quickstart",
+    "read_features": "features.feature_files",
+    "read_matches": "matching.match_files",
+    "reconstruct": "reconstruction.reconstructing",
     "study_methods": "studies.methods",
     "train": "studies.training",
 }

@@ -10,13 +10,24 @@ from pathlib import Path
 
 import pytest
 
-from keypatch.cli import evaluate, inspect, main, quickstart, study, train
+from keypatch.cli import describe, doctor, evaluate, inspect, main, match, quickstart, reconstruct, study, train
 from keypatch.cli import list as list_
 
-COMMANDS = ("quickstart", "list", "inspect", "train", "evaluate", "study methods")
+COMMANDS = (
+    "quickstart",
+    "list",
+    "inspect",
+    "train",
+    "evaluate",
+    "study methods",
+    "describe",
+    "match",
+    "reconstruct",
+    "doctor",
+)
 EXAMPLES = [
     line
-    for module in (evaluate, inspect, list_, quickstart, study, train)
+    for module in (describe, doctor, evaluate, inspect, list_, match, quickstart, reconstruct, study, train)
     for line in module.EXAMPLES.splitlines()
     if line.startswith("keypatch")
 ]
@@ -125,7 +136,8 @@ def test_an_interrupt_exits_with_130(keypatch: Callable, monkeypatch: pytest.Mon
         raise KeyboardInterrupt
 
     monkeypatch.setattr("keypatch.studies.inspecting.inspect", interrupt)
-    assert keypatch("inspect", "embedded").code == 130
+    said = keypatch("inspect", "embedded")
+    assert (said.code, said.err) == (130, "keypatch: Stopped.\n")
 
 
 def test_main_exits_with_the_code_of_the_run(monkeypatch: pytest.MonkeyPatch) -> None:

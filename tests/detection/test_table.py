@@ -113,7 +113,7 @@ def test_a_missing_package_names_its_extra(monkeypatch, tmp_path, name, package,
     [
         ("sift", {}, 'no detector "sift". The detectors: dog, colmap, orb, keynet, grid'),
         ("dog", {"contrast": 1}, 'dog has no setting "contrast". Its settings: contrast_threshold, orientations'),
-        ("keynet", {}, "keynet needs the setting weights"),
+        ("keynet", {}, r"keynet needs --set weights=FILE \(docs/detectors.md\)"),
         ("grid", {"step": 0.5}, "step is 0.5 pixels; it must be 1 or more"),
         ("grid", {"step": float("nan")}, "step is nan"),
         ("grid", {"sigma": 0}, "sigma is 0 pixels; it must be above 0"),

@@ -23,7 +23,7 @@ FORMAT_NUMBER = 1
 class Result:
     """Scores under flat names ("fpr95.m50_100000_100000_0"); nan where a score is not defined.
 
-    All are fractions but the moments "spread.m1" and "spread.dm2".
+    All are fractions but the moments "spread.m1" and "spread.dm2" and numbers of matches, "count.matches".
     """
 
     benchmark: str
@@ -83,7 +83,9 @@ class Result:
 
 
 def score_text(name: str, score: float) -> str:
-    """A score for people: a fraction in %, a moment of the spread as it is."""
+    """A score for people: a fraction in %, a number with a digit, a moment of the spread as it is."""
+    if name.startswith("count."):
+        return f"{score:.1f}"
     return f"{score:.4f}" if "spread." in name else f"{100 * score:.2f} %"
 
 

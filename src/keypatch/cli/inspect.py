@@ -11,7 +11,7 @@ EXAMPLES = examples("keypatch inspect hynet-notredame", "keypatch inspect runs/q
 
 
 def inspect(
-    path: Annotated[str, typer.Argument(help="A patch set, a run, weights, a recipe, a result, or a name.")],
+    path: Annotated[str, typer.Argument(help="A patch set, run, recipe, result, features, matches, model, or a name.")],
 ) -> None:
     """Say what a file, a folder or a descriptor's name is and what is wrong with it (then the exit code is 2)."""
     from keypatch.studies.inspecting import inspect as look

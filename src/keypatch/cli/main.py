@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from keypatch.cli import evaluate, inspect, quickstart, study, train
+from keypatch.cli import describe, doctor, evaluate, inspect, match, quickstart, reconstruct, study, train
 from keypatch.cli import list as list_  # not the builtin
 from keypatch.errors import Interrupted, KeypatchError
 
@@ -27,6 +27,10 @@ app.command("list", epilog=list_.EXAMPLES)(list_.list_command)
 app.command("inspect", epilog=inspect.EXAMPLES)(inspect.inspect)
 app.command("train", epilog=train.EXAMPLES)(train.train)
 app.command("evaluate", epilog=evaluate.EXAMPLES)(evaluate.evaluate)
+app.command("describe", epilog=describe.EXAMPLES)(describe.describe)
+app.command("match", epilog=match.EXAMPLES)(match.match)
+app.command("reconstruct", epilog=reconstruct.EXAMPLES)(reconstruct.reconstruct)
+app.command("doctor", epilog=doctor.EXAMPLES)(doctor.doctor)
 app.add_typer(study.app, name="study")
 
 
@@ -54,9 +58,11 @@ def run(words: Sequence[str]) -> int:
     try:
         app([word for word in words if word != "--debug"], prog_name="keypatch")
     except SystemExit as end:
+        if end.code == INTERRUPTED:  # typer's answer to Ctrl-C
+            return _say("keypatch: Stopped.", INTERRUPTED, debug)
         return end.code if isinstance(end.code, int) else 0
     except KeyboardInterrupt:
-        return INTERRUPTED
+        return _say("keypatch: Stopped.", INTERRUPTED, debug)
     except Interrupted as stop:
         return _say(f"keypatch: {stop}", INTERRUPTED, debug)
     except KeypatchError as error:

@@ -25,6 +25,6 @@ def make_detector(name: str, **values: Any) -> Detector:
             raise KeypatchError(f'The detector {name} has no setting "{field}". Its settings: {names}.')
     for each in known:
         if each.default is MISSING and each.name not in values:
-            raise KeypatchError(f"The detector {name} needs the setting {each.name}.")
+            raise KeypatchError(f"The detector {name} needs --set {each.name}=FILE (docs/detectors.md).")
     detector: Detector = DETECTORS[name](**values)
     return detector

@@ -10,7 +10,12 @@ from pathlib import Path
 from safetensors import SafetensorError, safe_open
 
 from keypatch.errors import DataError, KeypatchError
+from keypatch.features.feature_files import open_h5
+from keypatch.files import reason
 from keypatch.patches.opening import EMBEDDED, find_layout
+from keypatch.reconstruction.output_folder import REPORT
+from keypatch.studies.inspecting_features import look_at_features, look_at_matches
+from keypatch.studies.inspecting_models import look_at_database, look_at_model, look_at_reconstruction
 from keypatch.studies.inspecting_patches import Findings, look_at_hpatches, look_at_images, look_at_phototour
 from keypatch.studies.inspecting_runs import (
     look_at_card,
@@ -87,6 +92,10 @@ def _collect(name: str, kind: str, look: Look, place: Path) -> Inspection:
 def _kind_of_folder(folder: Path) -> tuple[str, Look]:
     if (folder / "recipe.toml").exists():
         return "training run", look_at_run
+    if (folder / REPORT).exists():
+        return "reconstruction", look_at_reconstruction
+    if any((folder / f"cameras{end}").exists() and (folder / f"images{end}").exists() for end in (".txt", ".bin")):
+        return "COLMAP model", look_at_model
     try:
         layout = find_layout(folder)
     except DataError as error:
@@ -108,7 +117,35 @@ def _kind_of_file(file: Path) -> tuple[str, Look]:
         return _kind_of_safetensors(file)
     if suffix in (".pth", ".pt", ".params"):
         return "published weights", look_at_published
+    head = _first_bytes(file)
+    if head.startswith(b"\x89HDF") or suffix in (".h5", ".hdf5"):
+        return _kind_of_h5(file)
+    if head.startswith(b"SQLite format 3"):
+        return "COLMAP database", look_at_database
     return "file of an unknown kind", _unknown_file
+
+
+def _first_bytes(file: Path) -> bytes:
+    try:
+        with file.open("rb") as content:
+            return content.read(16)
+    except OSError as error:
+        raise DataError(f"{file} cannot be read: {reason(error)}.") from error
+
+
+def _kind_of_h5(file: Path) -> tuple[str, Look]:
+    found = set[str]()
+    try:
+        with open_h5(file) as content:
+            kind = content.attrs.get("format")
+            content.visit(lambda name: found.add(name.rpartition("/")[2]))
+    except DataError as error:
+        return "unreadable HDF5 file", _fault(str(error))
+    if kind == "keypatch-features" or (kind is None and "keypoints" in found):
+        return "feature file" if kind else "feature file (hloc's layout)", look_at_features
+    if kind == "keypatch-matches" or (kind is None and "matches0" in found):
+        return "match file" if kind else "match file (hloc's layout)", look_at_matches
+    return "HDF5 file of an unknown kind", _fault(f"{file} holds neither keypoints nor matches of photos.")
 
 
 def _kind_of_json(file: Path) -> tuple[str, Look]:
@@ -149,5 +186,5 @@ def _unknown_file(file: Path) -> Findings:
     yield "size", f"{file.stat().st_size:,} bytes"
     yield DataError(
         f"{file} is no file that keypatch reads: weights and checkpoints end in .safetensors, .pth, .pt or .params, "
-        "recipes in .toml, results in .json."
+        "recipes in .toml, results in .json, features and matches in .h5."
     )
