@@ -1,5 +1,7 @@
 """From names, run folders and files to describers."""
 
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -141,3 +143,9 @@ def test_files_of_another_kind_are_refused(tmp_path: Path) -> None:
     (tmp_path / "notes.pth").write_text("no weights")
     with pytest.raises(DataError, match=r"notes\.pth"):
         find(tmp_path / "notes.pth")
+
+
+def test_finding_a_shipped_weight_does_not_import_the_compiler() -> None:
+    code = "import sys, keypatch; keypatch.find('hynet-notredame'); print('torch._dynamo' in sys.modules)"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.split() == ["False"]

@@ -17,7 +17,8 @@ class FilterResponse(nn.Module):
         super().__init__()
         self.weight = nn.Parameter(torch.ones(1, channels, 1, 1))
         self.bias = nn.Parameter(torch.zeros(1, channels, 1, 1))
-        self.tau = nn.Parameter(-torch.ones(1, channels, 1, 1))
+        # not -ones: negating on the meta device, where weights are loaded, imports the compiler, which takes seconds
+        self.tau = nn.Parameter(torch.full((1, channels, 1, 1), -1.0))
 
     def forward(self, x: Tensor) -> Tensor:
         y = x.float() if x.dtype in (torch.bfloat16, torch.float16) else x
