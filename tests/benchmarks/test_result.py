@@ -1,16 +1,24 @@
 """Result files: there and back, and what is refused."""
 
+import io
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 
-from keypatch.benchmarks import Result
+from keypatch.benchmarks import Replicates, Result
+from keypatch.benchmarks.result import lower_is_better
 from keypatch.errors import DataError, KeypatchError
 from keypatch.metrics import Curve
 from keypatch.provenance import provenance
+
+with io.BytesIO() as file:
+    Image.new("L", (2, 2)).save(file, "PNG")
+    PNG = file.getvalue()
 
 RESULT = Result(
     benchmark="ubc",
@@ -19,6 +27,8 @@ RESULT = Result(
     scores={"fpr95.m50": 0.2984, "rank1": float("nan")},
     curves={"roc.m50": Curve(np.array([0.0, 0.5, 1.0]), np.array([0.0, 0.9, 1.0]))},
     provenance=provenance(data="12ab"),
+    replicates={"fpr95.m50": Replicates(np.array([0.3, 0.2999999994, np.nan, 0.28]), "pairs", 100)},
+    pictures={"hardest pairs": PNG},
 )
 
 
@@ -28,6 +38,9 @@ def test_a_result_comes_back_from_its_file(tmp_path: Path) -> None:
     assert again.to_json() == RESULT.to_json()
     assert np.isnan(again.scores["rank1"])
     assert again.provenance == RESULT.provenance
+    assert again.pictures == {"hardest pairs": PNG}
+    assert (again.replicates["fpr95.m50"].units, again.replicates["fpr95.m50"].count) == ("pairs", 100)
+    np.testing.assert_array_equal(again.replicates["fpr95.m50"].values, [0.3, 0.3, np.nan, 0.28])
     np.testing.assert_array_equal(again.curves["roc.m50"].y, [0, 0.9, 1])
     assert [path.name for path in tmp_path.iterdir()] == ["result.json"]
 
@@ -39,19 +52,59 @@ def test_the_file_is_strict_json_with_format_and_number(tmp_path: Path) -> None:
         raise AssertionError(f"{constant} is not JSON")
 
     value = json.loads((tmp_path / "result.json").read_text(), parse_constant=refuse)
-    assert (value["format"], value["format_number"]) == ("keypatch-result", 1)
+    assert (value["format"], value["format_number"]) == ("keypatch-result", 2)
     assert value["scores"] == {"fpr95.m50": 0.2984, "rank1": None}
+    assert value["replicates"]["fpr95.m50"]["values"] == [0.3, 0.3, None, 0.28]
+
+
+def test_long_lists_take_one_line_of_the_file(tmp_path: Path) -> None:
+    many = replace(RESULT, replicates={"rank1": Replicates(np.linspace(0, 1, 1000) ** 3, "points", 50)})
+    many.save(tmp_path / "result.json")
+    text = (tmp_path / "result.json").read_text()
+    assert len(text) < 15_000 and len(text.splitlines()) < 40
+    assert json.loads(text) == many.to_json()
+
+
+def test_a_file_of_the_first_format_is_read(tmp_path: Path) -> None:
+    value = RESULT.to_json() | {"format_number": 1}
+    del value["replicates"], value["pictures"]
+    (tmp_path / "result.json").write_text(json.dumps(value))
+    old = Result.load(tmp_path / "result.json")
+    assert old.scores["fpr95.m50"] == 0.2984
+    assert not old.replicates and not old.pictures and old.interval("fpr95.m50") is None
+
+
+def test_a_score_has_the_interval_of_its_replicates() -> None:
+    replicates = Replicates(np.random.default_rng(0).normal(0.5, 0.1, 1000), "pairs", 400)
+    low, high = replace(RESULT, replicates={"rank1": replicates}).interval("rank1") or (0, 0)
+    assert (low, high) == pytest.approx((0.3, 0.7), abs=0.02)
+    assert RESULT.interval("rank1") is None
+    assert Replicates(replicates.values, "sequences", 1).interval() is None  # one unit says nothing about others
+
+
+def test_only_errors_are_better_when_they_are_lower() -> None:
+    assert lower_is_better("fpr95.liberty") and lower_is_better("error.rotation")
+    assert not lower_is_better("ap.liberty") and not lower_is_better("recall@1")
 
 
 @pytest.mark.parametrize(
     ("change", "words"),
     [
         ({"format": "other"}, "not a result file"),
-        ({"format_number": 2}, "reads up to 1. Upgrade"),
-        ({"format_number": "1"}, "reads up to 1"),
+        ({"format_number": 3}, "reads up to 2. Upgrade"),
+        ({"format_number": "1"}, "reads up to 2"),
         ({"scores": None}, "incomplete or damaged"),
         ({"curves": {"roc": {"x": [0]}}}, "incomplete or damaged"),
+        ({"curves": {"roc": {"x": [0, 1], "y": [1]}}}, 'the curve "roc" has not a y for every x'),
         ({"provenance": {"place": "here"}}, "incomplete or damaged"),
+        ({"descriptor": ["sift"]}, "incomplete or damaged"),
+        ({"pictures": {"pair": "<img>"}}, "incomplete or damaged"),
+        ({"pictures": {"pair": "R0lGODlhAQABAA=="}}, 'the picture "pair" is not a PNG'),
+        ({"replicates": {"rank1": {"units": "pairs", "count": 4}}}, "incomplete or damaged"),
+        ({"replicates": {"rank1": {"units": "pairs", "count": 4, "values": []}}}, "list of finite numbers"),
+        ({"replicates": {"rank1": {"units": "pairs", "count": 4, "values": [1, "high"]}}}, "incomplete or damaged"),
+        ({"replicates": {"rank1": {"units": "pairs", "count": 4, "values": [1, float("inf")]}}}, "finite numbers"),
+        ({"replicates": {"rank1": {"units": "pairs", "count": "4", "values": [1]}}}, "incomplete or damaged"),
     ],
 )
 def test_other_files_are_refused(tmp_path: Path, change: dict[str, Any], words: str) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from keypatch.errors import KeypatchError
-from keypatch.metrics import Agreement, agreement, nearest_ranks, ranking, recall_at
+from keypatch.metrics import Agreement, agreement, bootstrap, drawn_agreement, nearest_ranks, ranking, recall_at
 
 LABELLINGS = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=2, max_size=25)
 
@@ -134,6 +134,37 @@ def test_trivial_clusterings_of_two_pairs(clusters: list[int], expected: Agreeme
 
 def test_one_class_in_one_cluster_has_no_mutual_information() -> None:
     assert math.isnan(agreement([3, 3], [1, 1]).nmi)
+
+
+@given(LABELLINGS)
+def test_each_row_drawn_once_gives_the_agreement(pairs: list[tuple[int, int]]) -> None:
+    classes, clusters = np.transpose(pairs)
+    score = agreement(classes, clusters)
+    drawn = drawn_agreement(classes, clusters)(np.ones(len(classes), np.int64))
+    assert drawn == pytest.approx((score.nmi, score.f1), abs=1e-12, nan_ok=True)
+
+
+def test_drawn_f1_counts_pairs_of_different_rows() -> None:
+    classes, clusters, counts = np.array([0, 0, 0, 1, 1]), np.array([0, 0, 1, 1, 1]), np.array([2, 1, 0, 3, 1])
+    weights = {(i, j): counts[i] * counts[j] for i, j in combinations(range(5), 2)}
+    found = sum(weight for (i, j), weight in weights.items() if clusters[i] == clusters[j])
+    wanted = sum(weight for (i, j), weight in weights.items() if classes[i] == classes[j])
+    both = sum(w for (i, j), w in weights.items() if clusters[i] == clusters[j] and classes[i] == classes[j])
+    assert drawn_agreement(classes, clusters)(counts)[1] == pytest.approx(2 * both / (found + wanted))
+
+
+def test_drawing_again_does_not_make_small_classes_look_better() -> None:
+    """Plain scores of the drawn rows would: every class has five rows, and copies of a row always agree."""
+    rng = np.random.default_rng(0)
+    classes = np.repeat(np.arange(100), 5)
+    clusters = np.where(rng.random(500) < 0.7, classes, rng.integers(0, 100, 500))
+    score = agreement(classes, clusters)
+    drawn = bootstrap(drawn_agreement(classes, clusters), 500)
+    rows = [np.random.default_rng(k).integers(0, 500, 500) for k in range(100)]
+    plain = np.mean([(of.nmi, of.f1) for of in (agreement(classes[row], clusters[row]) for row in rows)], axis=0)
+    for value, replicates, biased in zip((score.nmi, score.f1), drawn.T, plain, strict=True):
+        assert replicates.mean() == pytest.approx(value, abs=replicates.std() / 3)
+        assert biased > value + 3 * replicates.std()
 
 
 def test_wrong_arrays_are_named() -> None:

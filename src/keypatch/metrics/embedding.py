@@ -1,6 +1,6 @@
 """Scores of embeddings with classes: retrieval among all others, and how well clusters agree with the classes."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -91,6 +91,27 @@ def agreement(labels: ArrayLike, clusters: ArrayLike) -> Agreement:
         rand=_ratio(pairs - found - wanted + 2 * both, pairs),
         purity=_ratio(int(commonest.sum()), n),
     )
+
+
+def drawn_agreement(labels: ArrayLike, clusters: ArrayLike) -> Callable[[NDArray[np.int64]], tuple[float, float]]:
+    """The nmi and f1 of a clustering as a statistic of how often each row is drawn, for `bootstrap`.
+
+    A row drawn twice would be a pair that is always right, and would make small classes look purer than they are. So
+    f1 leaves out pairs of a row with itself, and nmi averages the rows' terms of information and entropy under the
+    frequencies of all rows: to first order the same, without that bias. Each row drawn once gives `agreement`.
+    """
+    classes, groups = _numbered(labels), _numbered(clusters)
+    cells = _numbered(groups * (classes.max() + 1) + classes)
+    sizes = [np.bincount(of)[of] for of in (cells, groups, classes)]  # of each row's cell, cluster and class
+    information = np.log(len(classes) * sizes[0] / (sizes[1] * sizes[2]))
+    entropy = np.log(len(classes) / sizes[1]) + np.log(len(classes) / sizes[2])
+
+    def statistic(counts: NDArray[np.int64]) -> tuple[float, float]:
+        itself = counts @ counts
+        both, found, wanted = (np.square(np.bincount(of, counts)).sum() - itself for of in (cells, groups, classes))
+        return _ratio(2 * float(counts @ information), float(counts @ entropy)), _ratio(2 * both, found + wanted)
+
+    return statistic
 
 
 def _numbered(labels: ArrayLike) -> NDArray[np.int64]:

@@ -14,21 +14,27 @@ def rank1(queries: NDArray[np.float32], gallery: NDArray[np.float32], target: ND
     Euclidean distance. A tie with another row counts as a miss. The nearest other row is found by a float32 product and
     then compared with the target through coordinate differences, so equal rows are equal.
     """
+    hits = rank1_hits(queries, gallery, target)
+    return float(hits.mean()) if len(hits) else float("nan")
+
+
+def rank1_hits(
+    queries: NDArray[np.float32], gallery: NDArray[np.float32], target: NDArray[np.int64]
+) -> NDArray[np.bool_]:
+    """(n,): which of the queries `rank1` counts."""
     _check(queries, gallery, target)
-    if not len(queries):
-        return float("nan")
     if len(gallery) == 1:
-        return 1.0
+        return np.ones(len(queries), bool)
     squares = np.einsum("ij,ij->i", gallery, gallery)
-    step = max(1, BLOCK // len(gallery))
-    hits = 0
+    step = max(1, BLOCK // max(1, len(gallery)))
+    hits = np.empty(len(queries), bool)
     for start in range(0, len(queries), step):
         block, wanted = queries[start : start + step], target[start : start + step]
         scores = squares - 2 * (block @ gallery.T)  # squared distance without the query's own square
         scores[np.arange(len(block)), wanted] = np.inf
         rival = gallery[scores.argmin(axis=1)]
-        hits += int(np.count_nonzero(_squared(block, gallery[wanted]) < _squared(block, rival)))
-    return hits / len(queries)
+        hits[start : start + step] = _squared(block, gallery[wanted]) < _squared(block, rival)
+    return hits
 
 
 def _squared(first: NDArray[np.float32], second: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -30,6 +30,84 @@ class Curve:
         return Curve(self.x[kept], self.y[kept])
 
 
+@dataclass(frozen=True, eq=False)
+class Accepted:
+    """Accepted matches and non-matches at every distinct distance, from near to far, each starting at 0."""
+
+    true: NDArray[np.int64]
+    false: NDArray[np.int64]
+
+    @property
+    def both_kinds(self) -> bool:
+        return bool(self.true[-1] and self.false[-1])
+
+    def fpr95(self, rule: FprRule = "rank") -> float:
+        if not self.both_kinds:
+            return float("nan")
+        if rule == "interpolated":
+            curve = self.roc_curve()
+            return float(np.interp(0.95, curve.y, curve.x))
+        matches, non_matches = int(self.true[-1]), int(self.false[-1])
+        needed = -(-19 * matches // 20)  # ceil(0.95 * matches) in whole numbers
+        wanted = needed + 1 if rule == "hynet" else needed
+        if wanted > matches:
+            return float("nan")
+        threshold = int(np.searchsorted(self.true, wanted))
+        false_positives = int(self.false[threshold - 1 if rule == "optimistic" else threshold])
+        return false_positives / (false_positives + needed if rule == "discovery" else non_matches)
+
+    def average_precision(self) -> float:
+        if not self.both_kinds:
+            return float("nan")
+        true = self.true[1:]
+        pairs = np.maximum(true + self.false[1:], 1)  # none before the first drawn pair, where no recall is gained
+        return float(np.sum(np.diff(self.true) * (true / pairs)) / true[-1])
+
+    def roc_auc(self) -> float:
+        if not self.both_kinds:
+            return float("nan")
+        twice = np.dot(np.diff(self.false), self.true[1:] + self.true[:-1])
+        return float(twice) / (2 * float(self.true[-1]) * float(self.false[-1]))
+
+    def precision_recall_curve(self) -> Curve:
+        if not self.both_kinds:
+            return Curve(np.empty(0), np.empty(0))
+        precision = self.true[1:] / (self.true[1:] + self.false[1:])
+        return Curve(self.true / self.true[-1], np.concatenate([[1.0], precision]))
+
+    def roc_curve(self) -> Curve:
+        if not self.both_kinds:
+            return Curve(np.empty(0), np.empty(0))
+        return Curve(self.false / self.false[-1], self.true / self.true[-1])
+
+
+@dataclass(frozen=True, eq=False)
+class RankedPairs:
+    """A list of pairs sorted by distance, once for the list itself and for all lists drawn from it."""
+
+    order: NDArray[np.int64]  # (n,) the pairs from near to far
+    match: NDArray[np.int64]  # (n,) 1 for a match, in that order
+    last_of_tie: NDArray[np.int64]  # the last place in the order of every distinct distance
+
+    @classmethod
+    def of(cls, distances: ArrayLike, is_match: ArrayLike) -> "RankedPairs":
+        distance, match = _checked(distances, is_match)
+        order = np.argsort(distance, kind="stable")
+        ends = np.flatnonzero(np.diff(distance[order]))
+        return cls(order, match[order].astype(np.int64), np.append(ends, len(order) - 1)[: len(order)])
+
+    def __len__(self) -> int:
+        return len(self.order)
+
+    def accepted(self, counts: NDArray[np.int64] | None = None) -> Accepted:
+        """Of the list, or of the list in which the k-th pair stands `counts[k]` times."""
+        times = np.ones_like(self.order) if counts is None else counts[self.order]
+        true, pairs = np.zeros((2, len(self.last_of_tie) + 1), np.int64)
+        true[1:] = np.cumsum(times * self.match)[self.last_of_tie]
+        pairs[1:] = np.cumsum(times)[self.last_of_tie]
+        return Accepted(true, pairs - true)
+
+
 def fpr95(distances: ArrayLike, is_match: ArrayLike, rule: FprRule = "rank") -> float:
     """False-positive rate at 95% recall on a list of pairs, in [0, 1]; nan without both kinds of pairs.
 
@@ -44,21 +122,7 @@ def fpr95(distances: ArrayLike, is_match: ArrayLike, rule: FprRule = "rank") -> 
     """
     if rule not in FPR_RULES:
         raise KeypatchError(f'There is no FPR95 rule "{rule}"; choose one of {", ".join(FPR_RULES)}.')
-    distance, match = _checked(distances, is_match)
-    positives, negatives = distance[match], distance[~match]
-    if not positives.size or not negatives.size:
-        return float("nan")
-    if rule == "interpolated":
-        curve = roc_curve(distance, match)
-        return float(np.interp(0.95, curve.y, curve.x))
-    needed = -(-19 * positives.size // 20)  # ceil(0.95 * matches) in whole numbers
-    order = needed if rule == "hynet" else needed - 1
-    if order >= positives.size:
-        return float("nan")
-    threshold = np.partition(positives, order)[order]
-    accepted = negatives < threshold if rule == "optimistic" else negatives <= threshold
-    false_positives = int(np.count_nonzero(accepted))
-    return false_positives / (false_positives + needed if rule == "discovery" else negatives.size)
+    return RankedPairs.of(distances, is_match).accepted().fpr95(rule)
 
 
 def average_precision(distances: ArrayLike, is_match: ArrayLike) -> float:
@@ -66,44 +130,22 @@ def average_precision(distances: ArrayLike, is_match: ArrayLike) -> float:
 
     Equal distances are one threshold (scikit-learn's definition), so the order of the list never matters.
     """
-    curve = precision_recall_curve(distances, is_match)
-    return float(np.sum(np.diff(curve.x) * curve.y[1:])) if curve.x.size else float("nan")
+    return RankedPairs.of(distances, is_match).accepted().average_precision()
 
 
 def roc_auc(distances: ArrayLike, is_match: ArrayLike) -> float:
     """Chance that a match is nearer than a non-match, equal distances counting half; nan without both kinds."""
-    curve = roc_curve(distances, is_match)
-    return float(np.sum(np.diff(curve.x) * (curve.y[1:] + curve.y[:-1]) / 2)) if curve.x.size else float("nan")
+    return RankedPairs.of(distances, is_match).accepted().roc_auc()
 
 
 def precision_recall_curve(distances: ArrayLike, is_match: ArrayLike) -> Curve:
     """x = recall, y = precision, from (0, 1) on; empty without both kinds of pairs."""
-    true, false = _accepted(distances, is_match)
-    if not true.size:
-        return Curve(true, false)
-    precision = np.concatenate([[1.0], true[1:] / (true[1:] + false[1:])])
-    return Curve(true / true[-1], precision)
+    return RankedPairs.of(distances, is_match).accepted().precision_recall_curve()
 
 
 def roc_curve(distances: ArrayLike, is_match: ArrayLike) -> Curve:
     """x = false-positive rate, y = recall, from (0, 0) to (1, 1); empty without both kinds of pairs."""
-    true, false = _accepted(distances, is_match)
-    if not true.size:
-        return Curve(false, true)
-    return Curve(false / false[-1], true / true[-1])
-
-
-def _accepted(distances: ArrayLike, is_match: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Accepted matches and accepted non-matches at every distinct distance, each starting at 0."""
-    distance, match = _checked(distances, is_match)
-    if match.all() or not match.any():
-        return np.empty(0), np.empty(0)
-    order = np.argsort(distance, kind="stable")
-    distance, match = distance[order], match[order]
-    last_of_tie = np.append(np.flatnonzero(np.diff(distance)), len(distance) - 1)
-    true = np.cumsum(match)[last_of_tie]
-    false = last_of_tie + 1 - true
-    return np.concatenate([[0.0], true]), np.concatenate([[0.0], false])
+    return RankedPairs.of(distances, is_match).accepted().roc_curve()
 
 
 def _checked(distances: ArrayLike, is_match: ArrayLike) -> tuple[NDArray[np.floating], NDArray[np.bool_]]:

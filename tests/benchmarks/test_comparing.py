@@ -1,0 +1,106 @@
+"""Two descriptors on the same data: paired draws, what is said of them, and what cannot be compared."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from keypatch.benchmarks import Difference, Replicates, Result, compare
+from keypatch.errors import KeypatchError
+from keypatch.metrics import bootstrap_mean
+from keypatch.provenance import provenance
+
+QUESTIONS = 400
+
+
+def result_of(name: str, right: NDArray[np.bool_], score: str = "rank1", data: str = "12ab") -> Result:
+    """A result whose score is the share of questions answered rightly."""
+    return Result(
+        benchmark="ubc",
+        descriptor=name,
+        settings={"data": "liberty"},
+        scores={score: float(right.mean())},
+        curves={},
+        provenance=provenance(data=data),
+        replicates={score: Replicates(bootstrap_mean(right), "points", len(right))},
+    )
+
+
+@pytest.fixture
+def answers() -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Two describers that fail on nearly the same questions: 70 % and 68 % right."""
+    better = np.arange(QUESTIONS) % 10 < 7
+    worse = better.copy()
+    worse[np.flatnonzero(better)[:8]] = False
+    return better, worse
+
+
+def test_a_paired_interval_is_narrower_than_that_of_two_results_on_their_own(
+    answers: tuple[NDArray[np.bool_], NDArray[np.bool_]],
+) -> None:
+    better, worse = (result_of(name, right) for name, right in zip(("a", "b"), answers, strict=True))
+    paired = compare(better, worse, "rank1")
+    assert paired.value == pytest.approx(0.02)
+    assert paired.low < 0.02 < paired.high and paired.shown
+    apart = bootstrap_mean(answers[0], seed=0) - bootstrap_mean(answers[1], seed=1)
+    unpaired = np.quantile(apart, [0.025, 0.975])
+    assert paired.high - paired.low < (unpaired[1] - unpaired[0]) / 3
+    assert unpaired[0] < 0 < unpaired[1]  # unpaired, the same answers would show nothing
+
+
+def test_the_better_one_is_named_whichever_way_the_score_runs(
+    answers: tuple[NDArray[np.bool_], NDArray[np.bool_]],
+) -> None:
+    for score, best in {"rank1": "high", "fpr95.list": "low"}.items():
+        high, low = result_of("high", answers[0], score), result_of("low", answers[1], score)
+        for one, two in ((high, low), (low, high)):
+            worst = {"high": "low", "low": "high"}[best]
+            sentence = compare(one, two, score).sentence()
+            assert sentence.startswith(f"{best} is better than {worst}: {score} of {one.descriptor} minus that of ")
+            assert " percentage points (95 % interval " in sentence
+
+
+def test_a_difference_whose_interval_holds_zero_is_not_shown() -> None:
+    rng = np.random.default_rng(0)
+    one, two = (result_of(name, rng.random(QUESTIONS) < 0.7) for name in ("a", "b"))
+    difference = compare(one, two, "rank1")
+    assert difference.low < 0 < difference.high and not difference.shown
+    assert difference.sentence().startswith("No difference shown: rank1 of a minus that of b is ")
+    assert compare(one, one, "rank1") == Difference(0.0, 0.0, 0.0, "rank1", "a", "a")
+    assert not compare(one, one, "rank1").shown
+
+
+def test_other_numbers_are_not_called_percentage_points() -> None:
+    assert Difference(12.0, 8.0, 16.0, "count.matches", "a", "b").sentence() == (
+        "a is better than b: count.matches of a minus that of b is 12.0 (95 % interval 8.0 to 16.0)."
+    )
+
+
+A = result_of("a", np.arange(QUESTIONS) % 2 == 0)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"benchmark": "hpatches"}, "one is from ubc, the other from hpatches"),
+        ({"provenance": provenance(data="ffff")}, "not from the same data .*hash 12ab and liberty, hash ffff"),
+        ({"provenance": provenance()}, "not from the same data"),
+        ({"replicates": {}}, "b has no interval of rank1; evaluate it again"),
+        ({"scores": {}}, "b has no interval of rank1"),
+        ({"replicates": {"rank1": Replicates(np.ones(1000), "points", 399)}}, "1000 draws of 399 points"),
+        ({"replicates": {"rank1": Replicates(np.ones(1000), "pairs", 400)}}, "1000 draws of 400 pairs"),
+        ({"replicates": {"rank1": Replicates(np.ones(10), "points", 400)}}, "10 draws of 400 points"),
+    ],
+)
+def test_what_is_not_the_same_cannot_be_compared(change: dict[str, Any], words: str) -> None:
+    other = replace(A, descriptor="b", **change)
+    with pytest.raises(KeypatchError, match=f"The results of a and b cannot be compared: .*{words}"):
+        compare(A, other, "rank1")
+
+
+def test_a_single_unit_cannot_tell() -> None:
+    one = replace(A, replicates={"rank1": Replicates(np.ones(1000), "points", 1)})
+    with pytest.raises(KeypatchError, match="1 points cannot say how sure a difference in rank1 is"):
+        compare(one, one, "rank1")
