@@ -44,13 +44,13 @@ def match(
     model: Annotated[
         str, typer.Option(help="What matches must agree with: F, E (with --intrinsics), H or none.")
     ] = "F",
-    estimator: Annotated[str, typer.Option(help="magsac (OpenCV) or poselib.")] = "magsac",
+    estimator: Annotated[str, typer.Option(help="magsac (OpenCV), poselib, or degensac for F.")] = "magsac",
     threshold: Annotated[float, typer.Option(help="Pixels from the model that still agree.")] = 1.0,
     intrinsics: Annotated[
         list[Path] | None, typer.Option(help="K, 3x3 as text, in OpenCV's pixels; a second time for the second photo.")
     ] = None,
     seed: Annotated[int, typer.Option(help="Of the estimator.")] = 0,
-    neighbours: Annotated[str, typer.Option(help="How they are found: tiles or faiss; both are exact.")] = "tiles",
+    neighbours: Annotated[str, typer.Option(help="How they are found: tiles or faiss, exactly; or flann.")] = "tiles",
     descriptor: Annotated[
         str, typer.Option(help="A name of `keypatch list`, a run folder or a weight file.")
     ] = "hynet-notredame",

@@ -9,21 +9,26 @@ from numpy.typing import NDArray
 
 from keypatch.matching.matches import Model
 
-CONFIDENCE, ITERATIONS = 0.99999, 10_000
-
 Points = NDArray[np.float64]  # (m, 2)
 Estimate = tuple[NDArray[np.float64] | None, NDArray[np.bool_]]  # a 3x3 matrix, or none was found; which points agree
 
 
 def estimate_by_magsac(
-    first: Points, second: Points, model: Model, threshold: float, intrinsics: Sequence[Points] | None, seed: int
+    first: Points,
+    second: Points,
+    model: Model,
+    threshold: float,
+    intrinsics: Sequence[Points] | None,
+    seed: int,
+    confidence: float,
+    iterations: int,
 ) -> Estimate:
     """The model of points that belong together; those within `threshold` pixels of it agree."""
     parameters = cv2.UsacParams()  # those that cv2.USAC_MAGSAC stands for, and a seed
     parameters.score = cv2.SCORE_METHOD_MAGSAC
     parameters.loMethod = cv2.LOCAL_OPTIM_SIGMA
     parameters.loSampleSize, parameters.loIterations = (75, 15) if model == "H" else (50, 10)
-    parameters.threshold, parameters.confidence, parameters.maxIterations = threshold, CONFIDENCE, ITERATIONS
+    parameters.threshold, parameters.confidence, parameters.maxIterations = threshold, confidence, iterations
     parameters.randomGeneratorState = seed
     try:
         matrix, mask = _find(first, second, model, intrinsics, parameters)

@@ -40,10 +40,10 @@ class Matching:
 
     def settings(self) -> dict[str, Any]:
         """What the matches depend on, as plain values by name."""
-        chosen = {name: value for name, value in asdict(self).items() if name not in ("neighbours", "device")}
+        dropped = {"device"} | (set() if self.neighbours == "flann" else {"neighbours"})  # the others are exact
         if self.model is None:
-            chosen = {name: chosen[name] for name in ("mode", "ratio", "ratio_sides", "model")}
-        return chosen
+            dropped |= {"estimator", "threshold", "seed"}
+        return {name: value for name, value in asdict(self).items() if name not in dropped}
 
 
 def match_features(

@@ -1,4 +1,4 @@
-"""Matches of two sets of descriptors: nearest neighbours, exact, in one or both directions, with or without a ratio."""
+"""Matches of two sets of descriptors: nearest neighbours, in one or both directions, with or without a ratio."""
 
 from typing import Literal
 
@@ -9,6 +9,7 @@ from torch import Tensor
 
 from keypatch.errors import KeypatchError
 from keypatch.matching.faiss import find_nearest_by_faiss
+from keypatch.matching.flann import find_nearest_by_flann
 from keypatch.matching.matches import Matches
 from keypatch.matching.tiles import Nearest, find_nearest
 from keypatch.networks.devices import choose_device
@@ -17,7 +18,7 @@ Mode = Literal["mutual", "one-way"]
 MODES: tuple[Mode, ...] = ("mutual", "one-way")
 Sides = Literal["both", "first"]
 SIDES: tuple[Sides, ...] = ("both", "first")
-SEARCHES = {"tiles": find_nearest, "faiss": find_nearest_by_faiss}
+SEARCHES = {"tiles": find_nearest, "faiss": find_nearest_by_faiss, "flann": find_nearest_by_flann}
 
 # What rounding leaves of the distance of equal vectors, squared and halved, as a share of their squared length: about
 # 2e-7 in 128 dimensions. Nearer vectors count as equal, so that the ratio test rejects duplicates.
@@ -39,7 +40,7 @@ def match_descriptors(
     "mutual" keeps a pair only if each is the other's nearest neighbour, "one-way" gives every row of a its nearest.
     With a `ratio` the nearest must be nearer than this share of the distance to the second nearest (Lowe's test): seen
     from a if "one-way"; if "mutual" from both sides, or from a alone if `ratio_sides` is "first". Where there is no
-    second, the test is passed.
+    second, the test is passed. `neighbours` are exact but those of "flann".
     """
     check_choices(ratio, mode, neighbours, ratio_sides)
     place = choose_device(device if neighbours == "tiles" else "cpu")

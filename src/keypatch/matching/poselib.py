@@ -6,12 +6,19 @@ from typing import Any
 import numpy as np
 
 from keypatch.errors import MissingExtra
-from keypatch.matching.magsac import CONFIDENCE, ITERATIONS, Estimate, Points
+from keypatch.matching.magsac import Estimate, Points
 from keypatch.matching.matches import Model
 
 
 def estimate_by_poselib(
-    first: Points, second: Points, model: Model, threshold: float, intrinsics: Sequence[Points] | None, seed: int
+    first: Points,
+    second: Points,
+    model: Model,
+    threshold: float,
+    intrinsics: Sequence[Points] | None,
+    seed: int,
+    confidence: float,
+    iterations: int,
 ) -> Estimate:
     """The model of points that belong together; those within `threshold` pixels of it agree."""
     try:
@@ -19,7 +26,7 @@ def estimate_by_poselib(
     except ImportError as error:
         raise MissingExtra("poselib is not installed: pip install 'keypatch[poselib]', or take magsac.") from error
 
-    settings = {"max_iterations": ITERATIONS, "success_prob": CONFIDENCE, "seed": seed}
+    settings = {"max_iterations": iterations, "success_prob": confidence, "seed": seed}
     if model == "H":
         matrix, told = poselib.estimate_homography(first, second, settings | {"max_reproj_error": threshold}, {})
     elif model == "F" or intrinsics is None:

@@ -9,12 +9,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from keypatch.errors import KeypatchError
 from keypatch.geometry import Keypoints
+from keypatch.matching.degensac import estimate_by_degensac
 from keypatch.matching.magsac import estimate_by_magsac
 from keypatch.matching.matches import MODELS, Matches, Model
 from keypatch.matching.poselib import estimate_by_poselib
 
-Estimator = Literal["magsac", "poselib"]
-ESTIMATORS = {"magsac": estimate_by_magsac, "poselib": estimate_by_poselib}
+Estimator = Literal["magsac", "poselib", "degensac"]
+ESTIMATORS = {"magsac": estimate_by_magsac, "poselib": estimate_by_poselib, "degensac": estimate_by_degensac}
+
+CONFIDENCE, ITERATIONS = 0.99999, 10_000
 
 # One more than what determines the model: that many points always agree with it, and prove nothing.
 FEWEST: dict[Model, int] = {"F": 8, "E": 6, "H": 5}
@@ -31,12 +34,15 @@ def verify(
     threshold: float = 1.0,
     intrinsics: Sequence[ArrayLike] | None = None,
     seed: int = 0,
+    confidence: float = CONFIDENCE,
+    iterations: int = ITERATIONS,
 ) -> Matches:
     """The matches within `threshold` pixels of the best fundamental or essential matrix ("F", "E") or homography ("H").
 
     The matrix fulfils x1.F.x0 = 0, or x1 ~ H x0, in pixels whose first centre is (0, 0); E is of the rays K^-1 x. "E"
     needs `intrinsics`: the 3x3 matrix K of both photographs, or one for each, in the same pixels (OpenCV's). The same
-    matches and seed give the same result on one machine. Of too few matches, or if no model is found, none is left.
+    matches and seed give the same result on one machine. An estimator tries until the model is the best with this
+    `confidence`, at most `iterations` times. Of too few matches, or if no model is found, none is left.
     """
     check_estimation(model, estimator, threshold)
     _check_numbers(matches, keypoints0, keypoints1)
@@ -44,7 +50,7 @@ def verify(
     first, second = keypoints0.xy[matches.indices[:, 0]], keypoints1.xy[matches.indices[:, 1]]
     matrix, agree = None, np.zeros(len(matches), np.bool_)
     if _are_enough(first, second, model):
-        matrix, agree = ESTIMATORS[estimator](first, second, model, threshold, cameras, seed)
+        matrix, agree = ESTIMATORS[estimator](first, second, model, threshold, cameras, seed, confidence, iterations)
     if matrix is None or not _are_enough(first[agree], second[agree], model):
         return replace(matches.take([]), verified=True, model=model, matrix=None)
     return replace(matches.take(agree), verified=True, model=model, matrix=matrix)
@@ -75,6 +81,8 @@ def check_estimation(model: str, estimator: str, threshold: float) -> None:
         raise KeypatchError(f'There is no model "{model}". Choose {", ".join(MODELS)}.')
     if estimator not in ESTIMATORS:
         raise KeypatchError(f'There is no estimator "{estimator}". Choose {" or ".join(ESTIMATORS)}.')
+    if estimator == "degensac" and model != "F":
+        raise KeypatchError(f'degensac finds fundamental matrices only. Take the model "F", or magsac for "{model}".')
     if not 0 < threshold < np.inf:
         raise KeypatchError(f"The threshold {threshold} must be a number of pixels above 0.")
 
