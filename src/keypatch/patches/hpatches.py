@@ -30,7 +30,9 @@ def read_hpatches(folder: Path, split: str | None = None) -> PatchSet:
     Raises:
         DataError: a sequence of the split or a strip is missing, or a strip is malformed.
     """
-    names = find_sequences(folder) if split is None else _present(folder, split_sequences(split, "train"), split)
+    names = find_sequences(folder)
+    if split is not None:
+        names = require_sequences(folder, split_sequences(split, "train"), f"the split {split}")
     strips = [_strip_path(folder, name, strip) for name in names for strip in STRIPS]
 
     def unpack() -> Content:
@@ -55,25 +57,49 @@ def read_sequences(
     folder: Path, names: Sequence[str] | None = None
 ) -> Iterator[tuple[str, dict[str, NDArray[np.uint8]]]]:
     """One sequence after the other: its name and its patches by strip, each (rows, side, side)."""
-    for name in find_sequences(folder) if names is None else _present(folder, names, None):
+    for name in find_sequences(folder) if names is None else require_sequences(folder, names):
         _check_sequence(folder, name)
-        yield name, {strip: _read_strip(_strip_path(folder, name, strip)) for strip in STRIPS}
+        yield name, {strip: read_strip(folder, name, strip) for strip in STRIPS}
 
 
-def find_sequences(folder: Path) -> list[str]:
-    """The names of the folders that hold strips, sorted."""
+def read_strip(folder: Path, name: str, strip: str) -> NDArray[np.uint8]:
+    """(rows, side, side): the patches of one strip."""
+    pixels = read_grey(_strip_path(folder, name, strip))
+    return pixels.reshape(-1, pixels.shape[1], pixels.shape[1])
+
+
+def count_rows(folder: Path, names: Sequence[str]) -> list[int]:
+    """How many points each of these sequences shows, after a look at the sizes of all strips."""
+    return [_check_sequence(folder, name)[0] for name in names]
+
+
+def find_sequences(folder: Path, suffix: str = ".png") -> list[str]:
+    """The names of the folders that hold strips, or whatever is named after them with another suffix, sorted."""
     require_folder(folder)
-    names = sorted(p.name for p in folder.iterdir() if p.is_dir() and is_sequence(p))
-    if not names and is_sequence(folder):
+    names = sorted(p.name for p in folder.iterdir() if p.is_dir() and is_sequence(p, suffix))
+    if not names and is_sequence(folder, suffix):
         raise DataError(f"{folder} is a single sequence of HPatches. Give the folder that holds it.")
     if not names:
-        raise DataError(f"{folder} has no sequences of HPatches (folders with ref.png, e1.png, ...). Check the path.")
+        raise DataError(
+            f"{folder} has no sequences of HPatches (folders with ref{suffix}, e1{suffix}, ...). Check the path."
+        )
     return names
 
 
-def is_sequence(folder: Path) -> bool:
+def is_sequence(folder: Path, suffix: str = ".png") -> bool:
     """Whether a folder holds at least one strip."""
-    return any((folder / f"{strip}.png").exists() for strip in STRIPS)
+    return any((folder / f"{strip}{suffix}").exists() for strip in STRIPS)
+
+
+def require_sequences(folder: Path, names: Sequence[str], wanted: str = "the list", suffix: str = ".png") -> list[str]:
+    """The names, all of them present; raises DataError that says how many of `wanted` are missing."""
+    missing = sorted(set(names) - set(find_sequences(folder, suffix)))
+    if missing:
+        shown = ", ".join(missing[:3]) + (", ..." if len(missing) > 3 else "")
+        raise DataError(
+            f"{folder} lacks {len(missing)} of the {len(names)} sequences of {wanted}: {shown}. Copy them there."
+        )
+    return list(names)
 
 
 def split_sequences(split: str, part: Literal["train", "test"]) -> tuple[str, ...]:
@@ -91,17 +117,6 @@ def _splits() -> dict[str, dict[str, str]]:
     text = files("keypatch.patches").joinpath("hpatches_splits.json").read_text(encoding="utf-8")
     splits: dict[str, dict[str, str]] = json.loads(text)
     return splits
-
-
-def _present(folder: Path, names: Sequence[str], split: str | None) -> Sequence[str]:
-    missing = sorted(set(names) - set(find_sequences(folder)))
-    if missing:
-        wanted = f"the split {split}" if split else "the list"
-        shown = ", ".join(missing[:3]) + (", ..." if len(missing) > 3 else "")
-        raise DataError(
-            f"{folder} lacks {len(missing)} of the {len(names)} sequences of {wanted}: {shown}. Copy them there."
-        )
-    return names
 
 
 def _check_sequence(folder: Path, name: str) -> tuple[int, int]:
@@ -130,12 +145,7 @@ def _strip_path(folder: Path, name: str, strip: str) -> Path:
     return folder / name / f"{strip}.png"
 
 
-def _read_strip(path: Path) -> NDArray[np.uint8]:
-    pixels = read_grey(path)
-    return pixels.reshape(-1, pixels.shape[1], pixels.shape[1])
-
-
 def _read_rows(folder: Path, name: str) -> NDArray[np.uint8]:
     """(rows * 16, side, side): the patches of a sequence, row by row."""
-    columns = [_read_strip(_strip_path(folder, name, strip)) for strip in STRIPS]
+    columns = [read_strip(folder, name, strip) for strip in STRIPS]
     return np.stack(columns, axis=1).reshape(-1, *columns[0].shape[1:])

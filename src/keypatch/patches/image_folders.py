@@ -41,7 +41,7 @@ def read_image_folders(folder: str | Path, side: int = SIDE) -> PatchSet:
         )
 
     def unpack() -> Content:
-        return (len(images), side, side), (_read_square(image, side) for image in images)
+        return (len(images), side, side), (read_square(image, side) for image in images)
 
     return PatchSet(
         name=folder.resolve().name,
@@ -90,7 +90,7 @@ def _is_inside(name: str, other: str) -> bool:
     return name != other and (other == "." or name.startswith(f"{other}/"))
 
 
-def _read_square(path: Path, side: int) -> NDArray[np.uint8]:
+def read_square(path: Path, side: int) -> NDArray[np.uint8]:
     """uint8 (1, side, side), transparent parts white."""
     try:
         with Image.open(path) as image:

@@ -8,6 +8,7 @@ from keypatch.errors import DataError
 from keypatch.files import require_folder
 from keypatch.patches.hpatches import is_sequence, read_hpatches
 from keypatch.patches.image_folders import has_class_folders, read_image_folders
+from keypatch.patches.online_products import has_product_lists, list_name, read_online_products
 from keypatch.patches.patch_set import PatchSet
 from keypatch.patches.phototour import read_phototour
 
@@ -18,6 +19,8 @@ EMBEDDED: dict[str, Literal["train", "test"]] = {"embedded": "train", "embedded-
 def open_patches(path: str | Path, split: str | None = None, allow_partial: bool = False) -> PatchSet:
     """The patch set of a folder (PhotoTour or HPatches layout, class folders of images), or "embedded(-test)" by name.
 
+    A text file is a list of Stanford Online Products.
+
     `split` chooses the training part of an HPatches split, `allow_partial` accepts a PhotoTour set copied in part.
 
     Raises:
@@ -25,11 +28,13 @@ def open_patches(path: str | Path, split: str | None = None, allow_partial: bool
     """
     part = EMBEDDED.get(str(path))
     folder = Path(path) if part is None else _embedded(part)
-    layout = find_layout(folder)
+    layout = "products" if folder.suffix == ".txt" and folder.is_file() else find_layout(folder)
     if layout == "hpatches":
         return read_hpatches(folder, split)
     if split is not None:
         raise DataError(f'{path} is not in HPatches layout and has no splits. Leave out "--split {split}".')
+    if layout == "products":
+        return read_online_products(folder)
     if layout == "images":
         return read_image_folders(folder)
     patches = read_phototour(folder, allow_partial)
@@ -47,6 +52,11 @@ def find_layout(folder: Path) -> Layout:
     sets = [entry.name for entry in entries if (entry / "info.txt").exists() or any(entry.glob("patches*.bmp"))]
     if sets:
         raise DataError(f"{folder} holds the patch sets {', '.join(sets)}. Give one of them, as {folder / sets[0]}.")
+    if has_product_lists(folder):
+        raise DataError(
+            f"{folder} holds the two halves of Stanford Online Products. Give the list of one, as "
+            f"{folder / list_name('train')} or {folder / list_name('test')}."
+        )
     if has_class_folders(folder):
         return "images"
     raise DataError(
