@@ -30,7 +30,7 @@ class Extraction:
     keypoints: int | None = 2048  # None: all
     rule: Rule = "spread"
     max_size: int | None = None  # detect in the photo made this small, in pixels of its longer side
-    upright: bool = False
+    upright: bool = False  # all angles 0, for photos that are not turned
     patch_sigmas: float | None = None  # None: the describer's own
 
     def __post_init__(self) -> None:

@@ -18,6 +18,7 @@ import numpy as np
 
 from keypatch.reconstruction.colmap import (
     colour_points,
+    count_dense_points,
     load_pycolmap,
     map_incrementally,
     open_database,
@@ -43,13 +44,19 @@ class Job:
     seed: int
     threads: int
     seconds: float | None  # limit of it all; the mapper then stops with what it has
+    dense: str | None = (
+        None  # the folder of the photos: the model is there, and gets dense points, nothing else is done
+    )
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
 
 def work(job: Job) -> Outcome:
-    """Verify, map, colour, write."""
+    """Verify, map, colour, write; or count the dense points of a model."""
+    if job.dense is not None:
+        tell(stage="computing dense points")
+        return Outcome([], dense_points=count_dense_points(Path(job.model), Path(job.dense), Path(job.scratch)))
     start, two_views = time.monotonic(), len(job.photos) == 2
     path = Path(job.database)
     tell(stage="verifying")

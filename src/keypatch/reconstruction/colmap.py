@@ -20,6 +20,7 @@ from keypatch.reconstruction.outcome import Statistics, TwoViewPose, VerifiedPai
 
 ERRORS_ONLY = 2  # of glog's levels
 GREY = 128  # of points in no photo that can be read
+DENSE_SIZE = 1200  # pixels: photos are made this large at most before dense points are computed
 SMALLEST_MODEL = 3  # photos; COLMAP's own 10 throws away what small collections fall into
 
 
@@ -36,6 +37,16 @@ def load_pycolmap() -> Any:
 
     pycolmap.logging.minloglevel = ERRORS_ONLY
     return pycolmap
+
+
+def colmap_version() -> str:
+    """ "COLMAP 4.2.1": models of other versions have other numbers."""
+    return str(load_pycolmap().COLMAP_version)
+
+
+def has_cuda() -> bool:
+    """Whether dense points can be computed."""
+    return bool(load_pycolmap().has_cuda)
 
 
 class DatabaseWriter:
@@ -234,3 +245,17 @@ def write_model(model: Any, folder: Path) -> tuple[Statistics, list[str]]:
         observations_per_image=model.compute_mean_observations_per_reg_image(),
         reprojection_error=model.compute_mean_reprojection_error(),
     ), sorted(image.name for image in model.images.values() if image.has_pose)
+
+
+def count_dense_points(model: Path, photos: Path, scratch: Path) -> int:
+    """The points that photometric stereo of a model's photos gives, as the ETH evaluation counts them; needs CUDA."""
+    colmap = load_pycolmap()
+    undistortion, stereo = colmap.UndistortCameraOptions(), colmap.PatchMatchOptions()
+    fusion = colmap.StereoFusionOptions()
+    undistortion.max_image_size, stereo.geom_consistency, fusion.min_num_pixels = DENSE_SIZE, False, 5
+    colmap.undistort_images(str(scratch), str(model), str(photos), undistort_options=undistortion)
+    colmap.patch_match_stereo(str(scratch), options=stereo)
+    fused = colmap.stereo_fusion(
+        str(scratch / "fused.ply"), str(scratch), input_type="photometric", options=fusion, output_type="PLY"
+    )
+    return int(fused.num_points3D())

@@ -47,6 +47,8 @@ def write_database(
         _open_for_writing(temporary)
         _fill(temporary, cameras, keypoints, matches, share_cameras)
         os.replace(temporary, place)
+    except RuntimeError as error:  # of SQLite, by pycolmap
+        raise KeypatchError(f"{place} cannot be written ({error}). Is the disk full?") from error
     finally:
         for leftover in place.parent.glob(f"{escape(temporary.name)}*"):  # also SQLite's journals
             leftover.unlink(missing_ok=True)

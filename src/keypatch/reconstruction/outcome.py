@@ -46,6 +46,7 @@ class Outcome:
     registered: Sequence[str] = ()
     two_view: TwoViewPose | None = None  # only of exactly two photos
     notes: Sequence[str] = ()  # what could not be done, a sentence each
+    dense_points: int | None = None  # only where they were asked for
 
     @property
     def verified(self) -> list[VerifiedPair]:
@@ -60,7 +61,7 @@ class Outcome:
         pairs = [VerifiedPair(**{**pair, "images": tuple(pair["images"])}) for pair in value["pairs"]]
         statistics = value["statistics"] and Statistics(**value["statistics"])
         two_view = value["two_view"] and _two_view(**value["two_view"])
-        return cls(pairs, statistics, value["registered"], two_view, value["notes"])
+        return cls(pairs, statistics, value["registered"], two_view, value["notes"], value["dense_points"])
 
 
 def _two_view(rotation: Sequence[Sequence[float]], direction: Sequence[float], **degrees: float) -> TwoViewPose:

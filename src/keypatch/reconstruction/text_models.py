@@ -1,6 +1,6 @@
 """COLMAP's text models: cameras.txt, images.txt and points3D.txt, read without pycolmap."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +11,9 @@ from keypatch.errors import DataError, KeypatchError
 from keypatch.files import reason
 from keypatch.geometry.poses import Pose
 from keypatch.reconstruction.camera_models import Camera
+
+_IMAGE = "IMAGE_ID QW QX QY QZ TX TY TZ CAMERA_ID NAME"
+_POINT = "POINT3D_ID X Y Z R G B ERROR (IMAGE_ID POINT2D_IDX)..."
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,23 +26,25 @@ class Points:
     track_lengths: NDArray[np.int64]  # (n,)
 
 
+@dataclass(frozen=True, eq=False)
+class Observations:
+    """Which images see which points: a row for every place in an image that belongs to a point."""
+
+    names: Sequence[str]  # of the images
+    images: NDArray[np.int64]  # (m,) positions among the names
+    points: NDArray[np.int64]  # (m,) positions among the points of `read_points`
+
+
 def read_text_cameras(folder: Path) -> dict[str, tuple[Camera, Pose]]:
     """Camera and pose of every image of a text model, by name; names keep their blanks."""
     cameras = dict(_cameras(folder / "cameras.txt"))
     posed: dict[str, tuple[Camera, Pose]] = {}
     path = folder / "images.txt"
-    lines = _lines(path)
-    for number, line in lines:
-        if not line.strip() or line.startswith("#"):
-            continue
-        with _Line(path, number, "IMAGE_ID QW QX QY QZ TX TY TZ CAMERA_ID NAME"):
+    for number, line in _image_lines(path):
+        with _Line(path, number, _IMAGE):
             _, *numbers, camera, name = line.split(maxsplit=9)
             values = [float(value) for value in numbers]
             posed[name.rstrip("\r\n")] = cameras[int(camera)], Pose(_rotation(values[:4]), np.array(values[4:]))
-        number, points = next(lines, (number, ""))  # the image's points: a line of its own, often empty
-        with _Line(path, number, "X Y POINT3D_ID for each point of the image above, or an empty line"):
-            if len(points.split()) % 3:
-                raise ValueError("the number of values is not a multiple of 3")
     return posed
 
 
@@ -47,10 +52,8 @@ def read_points(folder: Path) -> Points:
     """The 3D points of a text model."""
     path = folder / "points3D.txt"
     xyz, colours, errors, lengths = [], [], [], []
-    for number, line in _lines(path):
-        if not line.strip() or line.startswith("#"):
-            continue
-        with _Line(path, number, "POINT3D_ID X Y Z R G B ERROR (IMAGE_ID POINT2D_IDX)..."):
+    for number, line in _rows(path):
+        with _Line(path, number, _POINT):
             _, x, y, z, red, green, blue, error, *track = line.split()
             xyz.append((float(x), float(y), float(z)))
             colours.append((int(red), int(green), int(blue)))
@@ -64,12 +67,48 @@ def read_points(folder: Path) -> Points:
     )
 
 
+def read_observations(folder: Path) -> Observations:
+    """The observations of a text model."""
+    path, names, places = folder / "images.txt", list[str](), dict[int, int]()
+    for number, line in _image_lines(path):
+        with _Line(path, number, _IMAGE):
+            image, *_, name = line.split(maxsplit=9)
+            places[int(image)] = len(names)
+            names.append(name.rstrip("\r\n"))
+    path, images, points = folder / "points3D.txt", list[int](), list[int]()
+    for point, (number, line) in enumerate(_rows(path)):
+        with _Line(path, number, _POINT):
+            for image in line.split()[8::2]:
+                if int(image) not in places:
+                    raise ValueError(f"image {image} is not in images.txt")
+                images.append(places[int(image)])
+                points.append(point)
+    return Observations(names, np.array(images, np.int64), np.array(points, np.int64))
+
+
+def _image_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """The first of the two lines of each image."""
+    lines = _lines(path)
+    for number, line in lines:
+        if not line.strip() or line.startswith("#"):
+            continue
+        yield number, line
+        number, points = next(lines, (number, ""))  # the image's points: a line of its own, often empty
+        with _Line(path, number, "X Y POINT3D_ID for each point of the image above, or an empty line"):
+            if len(points.split()) % 3:
+                raise ValueError("the number of values is not a multiple of 3")
+
+
+def _rows(path: Path) -> Iterator[tuple[int, str]]:
+    """The lines that are neither empty nor comments."""
+    return ((number, line) for number, line in _lines(path) if line.strip() and not line.startswith("#"))
+
+
 def _cameras(path: Path) -> Iterator[tuple[int, Camera]]:
-    for number, line in _lines(path):
-        if line.strip() and not line.startswith("#"):
-            with _Line(path, number, "CAMERA_ID MODEL WIDTH HEIGHT PARAMS..."):
-                camera, model, width, height, *params = line.split()
-                yield int(camera), Camera(model, int(width), int(height), tuple(float(value) for value in params))
+    for number, line in _rows(path):
+        with _Line(path, number, "CAMERA_ID MODEL WIDTH HEIGHT PARAMS..."):
+            camera, model, width, height, *params = line.split()
+            yield int(camera), Camera(model, int(width), int(height), tuple(float(value) for value in params))
 
 
 def _rotation(quaternion: list[float]) -> NDArray[np.float64]:
