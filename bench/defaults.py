@@ -128,8 +128,8 @@ def scored(line: Line, data: Path, scenes: Sequence[str], out: Path) -> str:
     poses = [kept.poses(data / "photos" / scene, ratio, seeds=SEEDS).scores for scene in scenes]
     areas = [float(np.mean([scene[f"auc{degrees}"] for scene in poses])) for degrees in (1, 5, 10)]
     cells = [chosen.descriptor, chosen.choice, str(chosen.sigmas or "own"), str(ratio or "none")]
-    cells += [f"{planes['within1']:.3f}", f"{planes['within3']:.3f}", f"{planes['count.within3']:.0f}"]
-    cells += [f"{planes['accuracy']:.3f}", " / ".join(f"{area:.3f}" for area in areas)]
+    cells += [f"{planes['mma1']:.3f}", f"{planes['mma3']:.3f}", f"{planes['count.within3']:.0f}"]
+    cells += [f"{planes['accuracy3']:.3f}", " / ".join(f"{area:.3f}" for area in areas)]
     return f"| {' | '.join(cells)} |"
 
 

@@ -13,7 +13,7 @@ import matplotlib.pyplot as plt
 import skimage
 
 from keypatch.benchmarks import Result
-from keypatch.benchmarks.rotation import STEPS, evaluate_rotation
+from keypatch.benchmarks.rotation import Rotation, evaluate_rotation
 from keypatch.zoo import find
 
 COLOURS = {"rootsift": "#5f6c7b", "hynet-notredame": "#1f6f8b"}
@@ -56,7 +56,8 @@ def print_table(results: list[Result]) -> None:
     behind = max(float((root.curves[name].y - trained.curves[name].y).max()) for name in root.curves)
     print(f"\nfound again, mean over photos and steps: {100 * root.scores['found_again']:.1f} % of the keypoints")
     print(f"{trained.descriptor} minus {root.descriptor}, worst photo and step: {-100 * behind:+.1f} points")
-    print(f"steps: {STEPS[0]} to {STEPS[-1]} degrees; written to {OUT.name}")
+    turns = Rotation().turns
+    print(f"steps: {turns[0]} to {turns[-1]} degrees; written to {OUT.name}")
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
-from keypatch.benchmarks import Result, evaluate_embedding
+from keypatch.benchmarks import Embedding, Result, evaluate_embedding
 from keypatch.benchmarks.evaluating import evaluate
 from keypatch.errors import DataError, KeypatchError
 from keypatch.patches import PatchSet
@@ -32,6 +32,11 @@ class Corners:
         return rows / np.linalg.norm(rows, axis=1, keepdims=True) if self.unit_length else rows
 
 
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KEYPATCH_CACHE", str(tmp_path_factory.mktemp("cache")))
+
+
 @pytest.fixture
 def images() -> PatchSet:
     """Five classes of four images; a class has its own grey value, an image a little noise."""
@@ -41,7 +46,7 @@ def images() -> PatchSet:
 
 
 def test_classes_that_are_apart_are_found(images: PatchSet) -> None:
-    result = evaluate_embedding(Corners(), images, starts=5)
+    result = evaluate_embedding(Corners(), images, Embedding(starts=5))
     assert (result.scores["recall@1"], result.scores["recall@10"]) == (1, 1)
     assert "recall@100" not in result.scores  # there are only 19 others
     assert 0.5 < result.scores["nmi"] <= 1 and result.scores["nmi.sd"] > 0  # random starts miss some of the five
@@ -55,7 +60,7 @@ def test_embeddings_are_compared_as_the_describer_gives_them(images: PatchSet) -
 
 
 def test_the_seed_decides_the_clusters(images: PatchSet) -> None:
-    first, again, other = (evaluate_embedding(Corners(), images, starts=1, seed=seed) for seed in (0, 0, 7))
+    first, again, other = (evaluate_embedding(Corners(), images, Embedding(1, seed)) for seed in (0, 0, 7))
     assert first.scores == again.scores
     assert first.scores["nmi"] != other.scores["nmi"]
     assert first.scores["recall@1"] == other.scores["recall@1"]
@@ -68,6 +73,25 @@ def test_images_without_another_of_their_class_are_counted(images: PatchSet) -> 
     assert result.settings["alone"] == 1
     assert result.scores["recall@1"] <= (CLASSES * EACH - 1) / (CLASSES * EACH)
     assert result.provenance.hashes != evaluate_embedding(Corners(), images).provenance.hashes
+
+
+def test_replicates_draw_images(images: PatchSet) -> None:
+    labels = images.point_id.copy()
+    labels[::3] = (labels[::3] + 1) % CLASSES  # some images are found, some are not
+    result = evaluate_embedding(Corners(), PatchSet("greys", images.patches, labels))
+    assert set(result.replicates) == {"recall@1", "recall@10", "nmi", "f1"}
+    for name, replicates in result.replicates.items():
+        assert (replicates.units, replicates.count) == ("images", CLASSES * EACH)
+        low, high = result.interval(name) or (1, 0)
+        assert low <= result.scores[name] <= high, name
+        assert replicates.values.mean() == pytest.approx(result.scores[name], abs=replicates.values.std() / 2), name
+        assert replicates.values.std() > 0 or name == "recall@10", name
+
+
+@pytest.mark.parametrize("wrong", [{"starts": 0}, {"seed": -1}])
+def test_settings_that_cluster_nothing_are_refused(wrong: dict[str, int]) -> None:
+    with pytest.raises(KeypatchError, match="at least one start and a seed of 0 or more"):
+        Embedding(**wrong)
 
 
 def test_one_class_is_refused(images: PatchSet) -> None:
@@ -89,12 +113,3 @@ def test_class_folders_are_scored_by_name(folder: Path, tmp_path: Path) -> None:
     written = Result.load(tmp_path / "result.json")
     assert written.scores == dict(result.scores) and written.settings["data"] == "greys"
     assert not any(math.isnan(result.scores[name]) for name in ("recall@1", "nmi", "f1", "spread.dm2"))
-
-
-@pytest.mark.parametrize(
-    ("wrong", "words"),
-    [({"rule": "hynet"}, "embedding has no FPR95"), ({"sequences": ["boat"]}, "embedding has no sequences")],
-)
-def test_what_belongs_to_other_benchmarks_is_refused(folder: Path, wrong: dict, words: str) -> None:
-    with pytest.raises(KeypatchError, match=words):
-        evaluate("sift", "embedding", folder, **wrong)

@@ -1,22 +1,15 @@
 """Relative poses: what is estimated, what counts as failed, which pairs there are."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from PIL import Image
 
-from keypatch.benchmarks.relative_pose import (
-    PosedScene,
-    estimate_pose,
-    evaluate_poses,
-    pose_error,
-    read_posed_scene,
-    to_pixels,
-    to_rays,
-)
-from keypatch.errors import DataError, KeypatchError
+from keypatch.benchmarks.posed_scenes import PosedScene, read_posed_scene
+from keypatch.benchmarks.relative_pose import REACH, estimate_pose, evaluate_poses, pose_error, to_pixels, to_rays
+from keypatch.errors import KeypatchError
 from keypatch.features import Features, Photo
 from keypatch.geometry import Keypoints
 from keypatch.geometry.poses import Pose
@@ -117,14 +110,14 @@ def scene(count: int) -> PosedScene:
     photos = tuple(Photo(f"{number:02}.png", Path(f"{number:02}.png")) for number in range(count))
     poses = [Pose(np.eye(3), np.array([-0.3 * number, 0, 0])) for number in range(count)]
     return PosedScene(
-        "row", photos, {photo.name: PosedCamera(WIDE, pose) for photo, pose in zip(photos, poses, strict=True)}
+        "row", Path(), photos, {photo.name: PosedCamera(WIDE, pose) for photo, pose in zip(photos, poses, strict=True)}
     )
 
 
 @pytest.mark.parametrize(("photos", "pairs"), [(2, 1), (4, 6), (10, 24), (19, 51)])
 def test_every_photo_is_paired_with_the_three_after_it(photos: int, pairs: int) -> None:
-    assert len(scene(photos).pairs()) == pairs
-    assert scene(4).pairs()[:3] == [("00.png", "01.png"), ("00.png", "02.png"), ("00.png", "03.png")]
+    assert len(scene(photos).pairs(REACH)) == pairs
+    assert scene(4).pairs(REACH)[:3] == [("00.png", "01.png"), ("00.png", "02.png"), ("00.png", "03.png")]
 
 
 def test_a_failed_pair_counts_in_the_area_and_seeds_are_averaged(tmp_path: Path) -> None:
@@ -132,7 +125,7 @@ def test_a_failed_pair_counts_in_the_area_and_seeds_are_averaged(tmp_path: Path)
     photos = tuple(Photo(photo.name, tmp_path / photo.name) for photo in row.photos)
     for photo in photos:
         photo.path.touch()
-    row = PosedScene("row", photos, row.cameras)
+    row = PosedScene("row", tmp_path, photos, row.cameras)
     known = {
         name: Features(seen(world(200), posed), np.zeros((200, 1), np.float32), (640, 480), "toy")
         for name, posed in row.cameras.items()
@@ -147,33 +140,22 @@ def test_a_failed_pair_counts_in_the_area_and_seeds_are_averaged(tmp_path: Path)
         evaluate_poses(known, row, lambda a, b: matches(0), seeds=())
 
 
-STRECHA = "500 0 4\n0 500 3\n0 0 1\n0 0 0\n1 0 0\n0 1 0\n0 0 1\n{x} 0 0\n8 6\n"
+def test_the_hash_of_the_data_covers_the_cameras(ring: Any, tmp_path: Path) -> None:
+    folder = ring.write_strecha(tmp_path / "ring")
+    before = hash_of_data(folder)
+    camera = folder / "cameras" / "0.png.camera"
+    camera.write_text(camera.read_text().replace("700.0", "701.0", 1))
+    assert hash_of_data(folder) != before
 
 
-def test_a_scene_is_photos_and_cameras_beside_each_other(tmp_path: Path) -> None:
-    for folder in ("images", "cameras"):
-        (tmp_path / folder).mkdir()
-    for number in (2, 0, 1, 3):
-        Image.fromarray(np.zeros((6, 8), np.uint8)).save(tmp_path / "images" / f"{number}.png")
-        if number < 3:
-            (tmp_path / "cameras" / f"{number}.png.camera").write_text(STRECHA.format(x=number))
-    found = read_posed_scene(tmp_path)
-    assert [photo.name for photo in found.photos] == ["0.png", "1.png", "2.png"]  # 3.png has no camera
-    np.testing.assert_array_equal(found.cameras["2.png"].pose.centre, [2, 0, 0])
-
-
-def test_a_scene_without_cameras_is_told(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="no cameras"):
-        read_posed_scene(tmp_path)
-    for folder in ("images", "cameras"):
-        (tmp_path / folder).mkdir()
-    Image.fromarray(np.zeros((6, 8), np.uint8)).save(tmp_path / "images" / "0.png")
-    (tmp_path / "cameras" / "9.png.camera").write_text(STRECHA.format(x=0))
-    with pytest.raises(DataError, match="a pair needs two"):
-        read_posed_scene(tmp_path)
+def hash_of_data(folder: Path) -> str:
+    row = read_posed_scene(folder)
+    nothing = Features(seen(world(0), HERE), np.zeros((0, 1), np.float32), (640, 480), "toy")
+    result = evaluate_poses(dict.fromkeys(row.names, nothing), row, lambda a, b: matches(0), seeds=(0,))
+    return result.provenance.hashes["data"]
 
 
 def test_the_shared_scenes_have_their_pairs(shared: Path) -> None:
     strecha = shared / "data" / "strecha"
-    assert len(read_posed_scene(strecha / "castle-P19").pairs()) == 51
-    assert len(read_posed_scene(strecha / "entry-P10").pairs()) == 24
+    assert len(read_posed_scene(strecha / "castle-P19").pairs(REACH)) == 51
+    assert len(read_posed_scene(strecha / "entry-P10").pairs(REACH)) == 24

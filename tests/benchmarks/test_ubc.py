@@ -1,5 +1,6 @@
 """Patch verification on a small set, against scores computed the long way."""
 
+import io
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,11 +10,11 @@ from numpy.typing import NDArray
 from PIL import Image
 from sklearn.metrics import average_precision_score
 
-from keypatch.benchmarks import evaluate_ubc
-from keypatch.benchmarks.ubc import squared_distances
+from keypatch.benchmarks import Result, Ubc, compare, evaluate_ubc
+from keypatch.benchmarks.pair_scores import squared_distances
 from keypatch.describers import protocol
 from keypatch.errors import DataError, KeypatchError
-from keypatch.metrics import fpr95
+from keypatch.metrics import draw_counts, fpr95
 from keypatch.patches import Pairs, PatchSet
 
 POINTS, VIEWS = 30, 3
@@ -31,10 +32,26 @@ class MeanPixels:
     fault: float = 0.0  # added to the first value
 
     def describe(self, patches: NDArray[np.uint8]) -> NDArray[np.float32]:
-        blocks = patches.reshape(-1, 8, 8, 8, 8)
+        blocks = patches[:, :64, :64].reshape(-1, 8, 8, 8, 8)
         means: NDArray[np.float32] = blocks.mean(axis=(2, 4), dtype=np.float32).reshape(-1, 64)
         means[:1, :1] += self.fault
         return means
+
+
+@dataclass(frozen=True)
+class Noisy(MeanPixels):
+    """Means hidden in noise."""
+
+    name: str = "noisy"
+
+    def describe(self, patches: NDArray[np.uint8]) -> NDArray[np.float32]:
+        means = super().describe(patches)
+        return means + np.random.default_rng(0).normal(0, 200, means.shape).astype(np.float32)
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KEYPATCH_CACHE", str(tmp_path_factory.mktemp("cache")))
 
 
 @pytest.fixture
@@ -90,12 +107,96 @@ def test_the_spread_is_that_of_patches_of_different_points_at_unit_length(folder
 
 
 def test_the_result_says_what_was_scored(folder: Path) -> None:
-    result = evaluate_ubc(MeanPixels(), folder, rule="hynet")
+    result = evaluate_ubc(MeanPixels(), folder, Ubc(rule="hynet"))
     assert (result.benchmark, result.descriptor) == ("ubc", "pixels")
     assert result.settings["rule"] == "hynet"
     assert result.settings["pairs"] == {"m50_200_200_0": 200, "other": 200}
     assert len(result.provenance.hashes["data"]) == 64
     assert evaluate_ubc(MeanPixels(), folder).scores["fpr95.other"] <= result.scores["fpr95.other"]
+
+
+@pytest.fixture
+def distances(folder: Path) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.int64]]:
+    """Of the list "other": distances and kinds of the pairs, and the two patches of each."""
+    sheet = np.asarray(Image.open(folder / "patches0000.bmp")).reshape(16, 64, 16, 64).swapaxes(1, 2)
+    described = MeanPixels().describe(sheet.reshape(-1, 64, 64)[:90]).astype(np.float64)
+    rows = np.loadtxt(folder / "other.txt", dtype=int)
+    found = np.linalg.norm(described[rows[:, 0]] - described[rows[:, 3]], axis=1)
+    return found, rows[:, 1] == rows[:, 4], rows[:, [0, 3]]
+
+
+def test_replicates_are_scores_of_pairs_drawn_again(folder: Path, distances: tuple[NDArray[np.float64], ...]) -> None:
+    result = evaluate_ubc(MeanPixels(), folder)
+    assert set(result.replicates) == {name for name in result.scores if not name.startswith("spread")}
+    replicates = result.replicates["fpr95.other"]
+    assert (replicates.units, replicates.count, len(replicates.values)) == ("pairs", 200, 1000)
+    for value, counts in zip(replicates.values[:20], draw_counts(200), strict=False):
+        drawn, kinds = np.repeat(distances[0], counts), np.repeat(distances[1], counts)
+        assert value == pytest.approx(fpr95(drawn, kinds), abs=1e-12)
+    for name in result.replicates:
+        low, high = result.interval(name) or (1, 0)
+        assert low <= result.scores[name] <= high and low < high, name
+    assert (result.replicates["rank1"].units, result.replicates["rank1"].count) == ("points", POINTS)
+
+
+def test_cosines_of_both_kinds_of_pairs_are_a_density(folder: Path) -> None:
+    curves = evaluate_ubc(MeanPixels(), folder).curves
+    means = {}
+    for kind in ("matching", "nonmatching"):
+        curve = curves[f"similarity.{kind}.other"]
+        width = curve.x[1] - curve.x[0]
+        assert (curve.x[0], curve.x[-1]) == pytest.approx((-1 + width / 2, 1 - width / 2))
+        assert np.sum(curve.y) * width == pytest.approx(1)
+        means[kind] = np.sum(curve.x * curve.y) * width
+    assert means["matching"] > means["nonmatching"] + 0.05
+
+
+def test_the_hardest_pairs_are_shown_from_the_worst_on(
+    folder: Path, distances: tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.int64]]
+) -> None:
+    found, is_match, patches = distances
+    sheet = np.asarray(Image.open(folder / "patches0000.bmp")).reshape(16, 64, 16, 64).swapaxes(1, 2)
+    result = evaluate_ubc(MeanPixels(), folder)
+    assert len(result.pictures) == 4
+    hardest = {
+        "matching": np.where(is_match, found, -1).argmax(),
+        "non-matching": np.where(is_match, np.inf, found).argmin(),
+    }
+    for kind, worst in hardest.items():
+        with Image.open(io.BytesIO(result.pictures[f"hardest {kind} pairs, other"])) as picture:
+            side = (picture.width - 2 * 8) // 6  # three pairs in a row, 8 pixels between them
+            assert picture.height == 4 * (side + 14)  # each row has its numbers below
+            for k, patch in enumerate(patches[worst]):
+                shown = np.asarray(picture.getchannel("L"))[:side, k * side : (k + 1) * side]
+                wanted = Image.fromarray(sheet.reshape(-1, 64, 64)[patch]).resize((side, side))
+                np.testing.assert_array_equal(shown, np.asarray(wanted))
+
+
+def test_intervals_and_pictures_can_be_left_out(folder: Path) -> None:
+    whole, bare = evaluate_ubc(MeanPixels(), folder), evaluate_ubc(MeanPixels(), folder, Ubc("rank", False, False))
+    assert not bare.replicates and not bare.pictures
+    assert (bare.scores, bare.settings, set(bare.curves)) == (whole.scores, whole.settings, set(whole.curves))
+
+
+def test_the_result_with_everything_comes_back_from_a_small_file(folder: Path, tmp_path: Path) -> None:
+    result = evaluate_ubc(MeanPixels(), folder)
+    result.save(tmp_path / "result.json")
+    assert (tmp_path / "result.json").stat().st_size < 400_000
+    again = Result.load(tmp_path / "result.json")
+    assert again.pictures == result.pictures
+    assert again.interval("ap.other") == pytest.approx(result.interval("ap.other"), abs=1e-5)
+
+
+def test_two_describers_are_compared_pair_by_pair(folder: Path) -> None:
+    pixels, noisy = evaluate_ubc(MeanPixels(), folder), evaluate_ubc(Noisy(), folder)
+    difference = compare(pixels, noisy, "auc.other")
+    assert difference.shown and difference.low > 0
+    assert difference.sentence().startswith("pixels is better than noisy")
+
+
+def test_a_rule_that_does_not_exist_is_refused_before_any_work() -> None:
+    with pytest.raises(KeypatchError, match='no FPR95 rule "hardnet"; choose one of rank'):
+        Ubc(rule="hardnet")
 
 
 def test_the_hash_is_of_the_data_and_not_of_its_place(folder: Path) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from keypatch.benchmarks.evaluating import BENCHMARKS
+from keypatch.benchmarks.table import BENCHMARKS
 from keypatch.errors import KeypatchError
 from keypatch.losses import TERMS
 from keypatch.networks import NETWORKS

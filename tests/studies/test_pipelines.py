@@ -111,7 +111,7 @@ def test_what_is_there_is_not_computed_again(data: Path, tmp_path: Path) -> None
     out.mkdir()
     first = study_pipelines([pipeline], data, out, say=silent)
     assert len(pipeline.seen) == 9
-    assert first[0].planes.scores["within3"] > 0.7
+    assert first[0].planes.scores["mma3"] > 0.7
     assert (out / "table.md").read_text().count("counted, strongest") == 1
     again = study_pipelines([pipeline], data, out, say=silent)
     assert len(pipeline.seen) == 9
@@ -145,9 +145,9 @@ def test_a_result_of_other_seeds_thresholds_or_data_is_made_again(
     (tmp_path / "out" / "counted-strongest" / f"{SCENES[0]}.h5").unlink()
     assert made((0, 1)) and not made((0, 1))
     plane = data / "oxford" / "plane" / "H_1_2"
-    first = kept.planes(data / "oxford").scores["within1"]
+    first = kept.planes(data / "oxford").scores["mma1"]
     plane.write_text("1 0 60 0 1 0 0 0 1")
-    assert kept.planes(data / "oxford").scores["within1"] < first
+    assert kept.planes(data / "oxford").scores["mma1"] < first
 
 
 def test_a_stopped_study_goes_on_where_it_was(data: Path, tmp_path: Path) -> None:
@@ -183,8 +183,8 @@ def result(**scores: float) -> Result:
 
 
 def test_the_table_has_the_mean_over_scenes_and_the_spread_over_seeds() -> None:
-    accuracies = {"accuracy": 0.75, "accuracy.lowest": 0.7, "accuracy.highest": 0.8}
-    planes = result(within1=0.25, within3=0.5, **{"count.within3": 300.4}, **accuracies)
+    accuracies = {"accuracy3": 0.75, "accuracy3.lowest": 0.7, "accuracy3.highest": 0.8}
+    planes = result(mma1=0.25, mma3=0.5, **{"count.within3": 300.4}, **accuracies)
     areas = [
         result(auc1=0.1, auc5=auc5, auc10=0.9, **{"auc5.lowest": auc5 - 0.01, "auc5.highest": auc5 + 0.02})
         for auc5 in (0.6, 0.8)

@@ -1,8 +1,22 @@
 """One file per benchmark: a describer and a data folder in, a Result out."""
 
-from keypatch.benchmarks.embedding import evaluate_embedding
-from keypatch.benchmarks.hpatches import evaluate_rank1
-from keypatch.benchmarks.result import Result
-from keypatch.benchmarks.ubc import evaluate_ubc
+from keypatch.benchmarks.comparing import Difference, compare
+from keypatch.benchmarks.embedding import Embedding, evaluate_embedding
+from keypatch.benchmarks.hpatches import Hpatches, evaluate_hpatches
+from keypatch.benchmarks.hpatches_rank1 import evaluate_rank1
+from keypatch.benchmarks.result import Replicates, Result
+from keypatch.benchmarks.ubc import Ubc, evaluate_ubc
 
-__all__ = ["Result", "evaluate_embedding", "evaluate_rank1", "evaluate_ubc"]
+__all__ = [
+    "Difference",
+    "Embedding",
+    "Hpatches",
+    "Replicates",
+    "Result",
+    "Ubc",
+    "compare",
+    "evaluate_embedding",
+    "evaluate_hpatches",
+    "evaluate_rank1",
+    "evaluate_ubc",
+]

@@ -1,47 +1,65 @@
 """Images with classes (Song et al. 2016): is the nearest image of the same class, do clusters find the classes?"""
 
 import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
-from keypatch.benchmarks.result import Result, provenance_of
+from keypatch.benchmarks.caching import describe_cached
+from keypatch.benchmarks.result import Replicates, Result, provenance_of
 from keypatch.benchmarks.ubc import spread_over_points
-from keypatch.describers.protocol import CHUNK, Describer, Progress, describe_all
-from keypatch.metrics import agreement, kmeans, recall_at
+from keypatch.describers.protocol import CHUNK, Describer, Progress
+from keypatch.errors import KeypatchError
+from keypatch.metrics import agreement, bootstrap, bootstrap_mean, drawn_agreement, kmeans, nearest_ranks
+from keypatch.patches.online_products import choose_list
 from keypatch.patches.opening import open_patches
 from keypatch.patches.patch_set import PatchSet
 
 KS = (1, 10, 100, 1000)
 
+Labels = NDArray[np.int64]  # (n,)
+
+
+@dataclass(frozen=True)
+class Embedding:
+    """How the clusters are found that are compared with the classes."""
+
+    starts: int = 3  # runs of k-means, each from other random images
+    seed: int = 0  # of the first run
+
+    def __post_init__(self) -> None:
+        if self.starts < 1 or self.seed < 0:
+            raise KeypatchError(f"k-means needs at least one start and a seed of 0 or more, not {self}.")
+
 
 def evaluate_embedding(
     describer: Describer,
     data: str | Path | PatchSet,
-    starts: int = 3,
-    seed: int = 0,
+    settings: Embedding = Embedding(),  # noqa: B008  a frozen value
     progress: Progress | None = None,
 ) -> Result:
     """Retrieval and clustering of all images of a set, whose points are the classes. Embeddings are compared as given.
 
     "recall@K" is the share of images with one of their class among the K nearest others, for K below the number of
-    images. "nmi" and "f1" (over pairs) score k-means with as many clusters as classes, the mean over `starts` random
-    starts from `seed` on; "nmi.sd" and "f1.sd" are their standard deviations. "spread.m1" and "spread.dm2" as in ubc.
+    images. "nmi" and "f1" (over pairs) score k-means with as many clusters as classes, the mean over the random starts;
+    "nmi.sd" and "f1.sd" are their standard deviations. "spread.m1" and "spread.dm2" as in ubc.
+    Replicates draw the images that are scored; those they are looked for among, and the clusters, stay as they are.
     """
-    images = data if isinstance(data, PatchSet) else open_patches(data)
+    images = data if isinstance(data, PatchSet) else open_patches(choose_list(data, "test"))
     images.classes()  # raises where too few classes have two images
-    embeddings = describe_all(describer, images, progress)
+    data_hash = _hash(images)
+    embeddings = describe_cached(describer, images, data_hash, progress)
     labels, sizes = np.unique(images.point_id, return_counts=True)
-    ks = [k for k in KS if k < len(images)]
-    found = recall_at(embeddings, images.point_id, ks)
-    scores = {f"recall@{k}": share for k, share in zip(ks, found, strict=True)}
-    clusterings = [kmeans(embeddings, len(labels), seed + start) for start in range(starts)]
-    agreements = [agreement(images.point_id, clusters) for clusters in clusterings]
-    for name in ("nmi", "f1"):
-        values = [float(getattr(each, name)) for each in agreements]
-        scores |= {name: float(np.mean(values)), f"{name}.sd": float(np.std(values))}
+    ranks = nearest_ranks(embeddings, images.point_id)
+    found = {f"recall@{k}": ranks <= k for k in KS if k < len(images)}
+    seeds = range(settings.seed, settings.seed + settings.starts)
+    clusterings = [kmeans(embeddings, len(labels), seed) for seed in seeds]
+    drawn = {name: bootstrap_mean(hits) for name, hits in found.items()}
+    drawn |= _draw_agreements(images.point_id, clusterings)
     m1, m2 = spread_over_points(embeddings, images)
-    scores |= {"spread.m1": m1, "spread.dm2": describer.dim * m2}
     return Result(
         benchmark="embedding",
         descriptor=describer.name,
@@ -50,12 +68,32 @@ def evaluate_embedding(
             "images": len(images),
             "classes": len(labels),
             "alone": int(np.sum(sizes == 1)),  # images without another of their class: never found
-            "clustering": f"k-means, {starts} random starts from seed {seed}",
+            "clustering": f"k-means, {settings.starts} random starts from seed {settings.seed}",
         },
-        scores=scores,
+        scores={name: float(hits.mean()) for name, hits in found.items()}
+        | _agreements(images.point_id, clusterings)
+        | {"spread.m1": m1, "spread.dm2": describer.dim * m2},
         curves={},
-        provenance=provenance_of(describer, _hash(images)),
+        provenance=provenance_of(describer, data_hash),
+        replicates={name: Replicates(values, "images", len(images)) for name, values in drawn.items()},
     )
+
+
+def _agreements(labels: Labels, clusterings: Sequence[Labels]) -> dict[str, float]:
+    """Mean and standard deviation over the clusterings."""
+    agreements = [agreement(labels, clusters) for clusters in clusterings]
+    scores: dict[str, float] = {}
+    for name in ("nmi", "f1"):
+        values = [float(getattr(each, name)) for each in agreements]
+        scores |= {name: float(np.mean(values)), f"{name}.sd": float(np.std(values))}
+    return scores
+
+
+def _draw_agreements(labels: Labels, clusterings: Sequence[Labels]) -> dict[str, NDArray[np.float64]]:
+    """The replicates of the means over the clusterings."""
+    drawn = [bootstrap(drawn_agreement(labels, clusters), len(labels)) for clusters in clusterings]
+    nmi, f1 = np.mean(drawn, axis=0).T
+    return {"nmi": nmi, "f1": f1}
 
 
 def _hash(images: PatchSet) -> str:

@@ -1,23 +1,22 @@
-"""A descriptor by name, a benchmark by name and a folder: one result."""
+"""One door to all benchmarks: a descriptor by name, a benchmark by name and a folder give one result."""
 
+import tempfile
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
-from keypatch.benchmarks.embedding import evaluate_embedding
-from keypatch.benchmarks.hpatches import evaluate_rank1
+from keypatch.benchmarks.caching import without_cache
 from keypatch.benchmarks.result import Result
-from keypatch.benchmarks.ubc import evaluate_ubc
-from keypatch.describers.protocol import Describer
-from keypatch.errors import KeypatchError
-from keypatch.metrics import FPR_RULES, FprRule
+from keypatch.benchmarks.settings import choose_settings
+from keypatch.benchmarks.table import BENCHMARKS, Benchmark, find_benchmark, kind_of
+from keypatch.describers.protocol import Describer, Progress
+from keypatch.errors import DataError, KeypatchError
+from keypatch.features.growing_file import require_place
+from keypatch.files import reason
 from keypatch.patches.opening import EMBEDDED, open_patches
+from keypatch.patches.patch_set import PatchSet
 from keypatch.zoo import find
-
-BENCHMARKS = {
-    "ubc": "PhotoTour patches: FPR95, average precision and curves of every pair list; rank-1 over the points",
-    "hpatches": "HPatches strips: rank-1 of the reference patches in the easy, hard and tough strips",
-    "embedding": "images in class folders, or any patches: Recall@K among all, NMI and F1 of k-means clusters",
-}
 
 
 def evaluate(
@@ -26,43 +25,79 @@ def evaluate(
     data: str | Path,
     out: str | Path | None = None,
     *,
-    rule: FprRule = "rank",
-    sequences: Sequence[str] | None = None,
+    settings: object | Sequence[str] | None = None,
     device: str = "auto",
     precision: str = "auto",
     allow_partial: bool = False,
+    cache: bool = True,
+    progress: Progress | None = None,
 ) -> Result:
     """Score a descriptor (a zoo name, run folder, weight file or any Describer) and write the result to `out`.
 
-    on: "ubc", "hpatches" or "embedding". data: a folder of that benchmark's patches or images; "embedded-test" for
-    ubc and embedding.
-    rule: whose definition of FPR95 (ubc). sequences: only these (hpatches).
-    allow_partial: accept a PhotoTour folder that was copied in part (ubc).
+    descriptor: for benchmarks on photos also a feature file, for hpatches also a folder of csv descriptors.
+    on: a name of `BENCHMARKS`. data: a folder as that benchmark's page in docs/benchmarks/ says; "embedded-test" for
+        ubc and embedding.
+    settings: the benchmark's own dataclass, such as `Ubc(rule="hynet")`, or a list of "path=value".
+    allow_partial: accept a PhotoTour folder that was copied in part (ubc, embedding).
+    cache: keep descriptors and features for the next evaluation, and use those kept.
+    progress: called with the steps done and the steps there are.
     """
-    _check(on, data, out, rule, sequences)
-    describer = find(descriptor, device, precision) if isinstance(descriptor, str | Path) else descriptor
-    if on == "ubc":
-        result = evaluate_ubc(describer, open_patches(data, allow_partial=allow_partial), rule)
-    elif on == "embedding":
-        result = evaluate_embedding(describer, open_patches(data, allow_partial=allow_partial))
-    else:
-        result = evaluate_rank1(describer, data, sequences)
+    benchmark = find_benchmark(on)
+    chosen = _choose_settings(benchmark, on, settings)
+    if out is not None:
+        _require_writable(Path(out))
+    source, opened = _source(benchmark, on, descriptor, device, precision), _data(benchmark, on, data, allow_partial)
+    with nullcontext() if cache else without_cache():
+        result = benchmark.run(source, opened, chosen, progress)
     if out is not None:
         result.save(out)
     return result
 
 
-def _check(on: str, data: str | Path, out: str | Path | None, rule: str, sequences: Sequence[str] | None) -> None:
-    """Everything that can be known to be wrong before minutes of describing."""
-    if on not in BENCHMARKS:
-        raise KeypatchError(f'There is no benchmark "{on}". Choose one of {", ".join(BENCHMARKS)}.')
-    if on != "hpatches" and sequences:
-        raise KeypatchError(f"The benchmark {on} has no sequences; --sequence belongs to --on hpatches.")
-    if on != "ubc" and rule != "rank":
-        raise KeypatchError(f"The benchmark {on} has no FPR95; --rule belongs to --on ubc.")
-    if on == "hpatches" and str(data) in EMBEDDED:
-        raise KeypatchError(f"{data} has pair lists and no strips of HPatches; score it with --on ubc.")
-    if rule not in FPR_RULES:
-        raise KeypatchError(f'There is no FPR95 rule "{rule}"; choose one of {", ".join(FPR_RULES)}.')
-    if out is not None and not Path(out).absolute().parent.is_dir():
-        raise KeypatchError(f"{out} cannot be written: there is no folder {Path(out).parent}. Create it first.")
+def _choose_settings(benchmark: Benchmark, on: str, settings: object | Sequence[str] | None) -> Any:
+    if isinstance(settings, benchmark.settings):
+        return settings
+    words = [settings] if isinstance(settings, str) else settings or ()
+    if not isinstance(words, list | tuple) or not all(isinstance(word, str) for word in words):
+        wanted = benchmark.settings.__name__
+        raise KeypatchError(f'The settings of {on} are a {wanted} or a list of "path=value", not {settings!r}.')
+    return choose_settings(benchmark.settings, words)
+
+
+def _require_writable(out: Path) -> None:
+    require_place(out)
+    try:
+        tempfile.TemporaryFile(dir=out.absolute().parent).close()
+    except OSError as error:
+        raise KeypatchError(f"{out} cannot be written: {reason(error)}. Choose another place.") from None
+
+
+def _source(
+    benchmark: Benchmark, on: str, descriptor: str | Path | Describer, device: str, precision: str
+) -> Describer | Path:
+    """The describer, or where that lies which others have computed."""
+    if not isinstance(descriptor, str | Path):
+        return descriptor
+    path = Path(descriptor).expanduser()
+    kind = kind_of(path)
+    if kind is None:
+        return find(descriptor, device, precision)
+    if kind not in benchmark.takes:
+        takers = ", ".join(name for name, each in BENCHMARKS.items() if kind in each.takes)
+        raise KeypatchError(
+            f"{path} is a {kind}, which {on} cannot score; {takers} can. Give a name of `keypatch list descriptors`, a "
+            "run folder or a weight file."
+        )
+    if not path.exists():
+        raise DataError(f"There is no {kind} {path}. Check the path.")
+    return path
+
+
+def _data(benchmark: Benchmark, on: str, data: str | Path, allow_partial: bool) -> str | Path | PatchSet:
+    if benchmark.on_patches:
+        return open_patches(data, allow_partial=True) if allow_partial else data
+    if str(data) in EMBEDDED:
+        raise KeypatchError(f"{data} is a set of patches with pair lists; score it with --on ubc, not {on}.")
+    if allow_partial:
+        raise KeypatchError(f"--allow-partial is for patch sets of PhotoTour; the benchmark {on} has none.")
+    return data

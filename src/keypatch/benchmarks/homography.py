@@ -1,149 +1,213 @@
-"""Photographs of planes with known homographies: which matches are right, and how good a homography they give."""
+"""Photographs of planes with known homographies: mean matching accuracy, and how good a homography the matches give."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from keypatch.benchmarks.result import Result
-from keypatch.errors import DataError
-from keypatch.features import Features, Photo, find_photos
-from keypatch.files import hash_folder, reason, require_folder
-from keypatch.geometry import apply_homography
+from keypatch.benchmarks.photo_features import photo_features, resized
+from keypatch.benchmarks.planar_pairs import RIGHT, WITHIN, PairScore, draw_pair, score_pair
+from keypatch.benchmarks.planar_sequences import LARGE, PlanarSequence, read_planar_sequences
+from keypatch.benchmarks.result import Replicates, Result
+from keypatch.describers.protocol import Describer, Progress
+from keypatch.errors import DataError, KeypatchError
+from keypatch.features import Extraction, Features, read_photo
+from keypatch.files import hash_folder
 from keypatch.matching.matches import Matches
-from keypatch.matching.verifying import verify
-from keypatch.metrics import corner_error, share_within
+from keypatch.matching.neighbours import Mode, check_choices, match_descriptors
+from keypatch.matching.verifying import CONFIDENCE, ITERATIONS, Estimator, check_estimation
+from keypatch.metrics import Curve, bootstrap, bootstrap_mean, recall_area
 from keypatch.provenance import provenance
 
-WITHIN = (1, 3)  # pixels: matches that are right
-THRESHOLD = 1.0  # pixels: of MAGSAC
-SEEDS = (0, 1, 2, 3, 4)  # of MAGSAC
-ACCURATE = 3.0  # pixels: mean corner error of a homography that is right
+THRESHOLD = 1.0  # pixels: of the estimator
+SEEDS = (0, 1, 2, 3, 4)  # of the estimator
+ACCURATE = (1, 3, 5)  # pixels: mean corner error of a homography that is right
+KINDS = ("i", "v")  # what HPatches names begin with: changed light, changed viewpoint
 
-Matrix = NDArray[np.float64]
 Matcher = Callable[[Features, Features], Matches]
 
 
-@dataclass(frozen=True, eq=False)
-class PlanarSequence:
-    """One plane in several photographs; the k-th homography leads from the first photograph to the (k + 1)-th."""
-
-    name: str
-    photos: tuple[Photo, ...]
-    homographies: tuple[Matrix, ...]
-
-    @property
-    def files(self) -> list[Path]:
-        """Everything that the scores depend on."""
-        folder = self.photos[0].path.parent
-        return [photo.path for photo in self.photos] + sorted(folder.glob("H_1_*"))
-
-
 @dataclass(frozen=True)
-class PairScore:
-    """What the matches of two photographs are worth."""
+class Homography:
+    """How planar sequences are scored."""
 
-    matches: int
-    within: tuple[float, ...]  # share of the matches within each of WITHIN; 0 without matches
-    right: int  # matches within the last of WITHIN
-    corner_errors: tuple[float, ...]  # pixels, by seed of the estimator; inf if no homography was found
+    extraction: Extraction = field(default_factory=Extraction)
+    mode: Mode = "mutual"  # which nearest neighbours are matches
+    ratio: float | None = None  # test of the nearest against the second nearest
+    estimator: Estimator = "magsac"  # of the homography
+    threshold: float = THRESHOLD  # of the estimator, in pixels
+    seeds: tuple[int, ...] = SEEDS  # of the estimator; scores are means over them
+    all_sequences: bool = False  # also the eight large ones of HPatches
+    short_side: int | None = None  # resize photos to this many pixels first; 480 in glue-factory
+    pictures: bool = True  # draw the matches of a pair
+
+    def __post_init__(self) -> None:
+        check_choices(self.ratio, self.mode, "tiles", "both")
+        check_estimation("H", self.estimator, self.threshold)
+        if not self.seeds:
+            raise KeypatchError("Homographies are estimated with one seed or more; none was given.")
+        if self.short_side is not None and self.short_side < 1:
+            raise KeypatchError(f"A shorter side of {self.short_side} pixels was asked for; it must be above 0.")
+
+    def match(self, first: Features, second: Features) -> Matches:
+        return match_descriptors(first.descriptors, second.descriptors, self.ratio, self.mode)
+
+    def recorded(self) -> dict[str, Any]:
+        """Everything that the scores of given features on given sequences depend on."""
+        names = ("mode", "ratio", "estimator", "threshold", "short_side")
+        constants = {"confidence": CONFIDENCE, "iterations": ITERATIONS}
+        lists = {"seeds": list(self.seeds), "within": list(WITHIN), "accurate": list(ACCURATE)}
+        return {name: getattr(self, name) for name in names} | constants | lists
 
 
-def read_planar_sequences(folder: str | Path) -> list[PlanarSequence]:
-    """The sequences in a folder, in the layout of Oxford (img1.png ...) or of HPatches (1.ppm ...) with H_1_2 ... .
-
-    Photos are named as `describe` names those of the same folder: boat/img1.png.
-    """
-    folder = Path(folder)
-    require_folder(folder)
-    sequences = [_read_sequence(path, folder) for path in sorted(folder.iterdir()) if (path / "H_1_2").is_file()]
+def evaluate_homography(
+    source: Describer | str | Path,
+    data: str | Path,
+    settings: Homography = Homography(),  # noqa: B008  a frozen value
+    progress: Progress | None = None,
+) -> Result:
+    """The scores of `evaluate_homographies` for a describer, or for a feature file of all photographs in the folder."""
+    found = read_planar_sequences(data)
+    sequences = [each for each in found if settings.all_sequences or each.name not in LARGE]
     if not sequences:
-        raise DataError(f"{folder} holds no sequences: folders with img1.png or 1.ppm and so on, and H_1_2 and so on.")
-    return sequences
+        raise DataError(f"{data} has only sequences that are left out as too large. Set all_sequences.")
+    photos = [photo for sequence in sequences for photo in sequence.photos]
+    features = photo_features(source, photos, settings.extraction, progress, settings.short_side)
+    result = evaluate_homographies(features, sequences, settings, progress)
+    left_out = [each.name for each in found if each not in sequences]
+    named = {"data": Path(data).resolve().name, "left_out": left_out, "features": dict(features.settings)}
+    return replace(
+        result,
+        settings={**result.settings, **named},
+        provenance=features.provenance(result.provenance.hashes["data"]),
+    )
 
 
 def evaluate_homographies(
     features: Mapping[str, Features],
     sequences: Sequence[PlanarSequence],
-    match: Matcher,
-    seeds: Sequence[int] = SEEDS,
+    settings: Homography = Homography(),  # noqa: B008  a frozen value
+    progress: Progress | None = None,
 ) -> Result:
-    """Scores of matches between the first and every other photograph of each sequence, means over all pairs.
+    """Scores of matches between the first and every other photograph of each sequence.
 
-    "within1" and "within3" are the shares of a pair's matches that end within so many pixels of where the homography
-    takes their first point (one direction, as D2-Net; points that leave the photograph are not excused), "accuracy" the
-    share of pairs whose estimated homography misses the corners by less than 3 px in the mean, over seeds of the
-    estimator, "accuracy.lowest" and "accuracy.highest" their spread. "count.within3" and "count.matches" are numbers of
-    matches. With a sequence's name behind a dot, its own mean.
+    "mma1" to "mma10": mean over pairs of the share of matches that end at most so many pixels from where the homography
+    takes their first point (D2-Net: one direction; points that leave the photograph are not excused; 0 without
+    matches). "accuracy1", "accuracy3", "accuracy5": share of pairs whose estimated homography is off by at most so many
+    pixels in the mean of the corners; "auc1" ...: area under the curve of that share up to there (`recall_area`). Both
+    are means over seeds of the estimator; ".lowest" and ".highest" are their spread. "count.keypoints",
+    "count.matches", "count.within3": mean numbers of a pair. With ".i" and ".v" behind them, of the sequences whose
+    names begin so; with a sequence's name, its own. The curve "mma" and those of groups and sequences are over 1 to 10
+    pixels. Intervals are over photo pairs. `progress` counts pairs.
     """
-    scores: dict[str, list[float]] = {}
-    accurate = []  # (pairs, seeds)
+    if settings.short_side is not None:
+        sequences = [sequence.resized(settings.short_side) for sequence in sequences]
+    total, pairs = sum(len(sequence.homographies) for sequence in sequences), dict[str, list[PairScore]]()
     for sequence in sequences:
-        first = features[sequence.photos[0].name]
-        for photo, homography in zip(sequence.photos[1:], sequence.homographies, strict=True):
-            second = features[photo.name]
-            pair = score_pair(first, second, match(first, second), homography, seeds)
-            accurate.append([error < ACCURATE for error in pair.corner_errors])
-            for name, score in _flat(pair).items():
-                scores.setdefault(name, []).append(score)
-                scores.setdefault(f"{name}.{sequence.name}", []).append(score)
-    by_seed = np.mean(accurate, axis=0)
-    spread = {"accuracy.lowest": float(by_seed.min()), "accuracy.highest": float(by_seed.max())}
-    descriptors = {each.descriptor for each in features.values()}
+        pairs[sequence.name] = _score_sequence(features, sequence, settings)
+        if progress is not None:
+            progress(sum(map(len, pairs.values())), total)
+    groups = _groups(pairs)
+    scores = {f"{name}{group}": value for group, some in groups.items() for name, value in _scores(some).items()}
     return Result(
         benchmark="homography",
-        descriptor=", ".join(sorted(descriptors)),
-        settings={"sequences": [sequence.name for sequence in sequences], "threshold": THRESHOLD, "seeds": list(seeds)},
-        scores={name: float(np.mean(values)) for name, values in scores.items()} | spread,
-        curves={},
+        descriptor=", ".join(sorted({features[sequence.photos[0].name].descriptor for sequence in sequences})),
+        settings={"sequences": list(pairs), "pairs": len(groups[""]), **settings.recorded()},
+        scores=scores | _spread(groups[""]),
+        curves={f"mma{group}": Curve(np.array(WITHIN), _shares(some)) for group, some in groups.items()},
         provenance=provenance(data=hash_folder(path for sequence in sequences for path in sequence.files)),
+        replicates=_replicates(groups[""]),
+        pictures=_picture(features, sequences, pairs, settings) if settings.pictures else {},
     )
 
 
-def score_pair(
-    first: Features, second: Features, matches: Matches, homography: Matrix, seeds: Sequence[int] = SEEDS
-) -> PairScore:
-    """The matches of two photographs against the homography that leads from the first to the second."""
-    if not len(matches):
-        return PairScore(0, (0.0,) * len(WITHIN), 0, (float("inf"),) * len(seeds))
-    here, there = first.keypoints.xy[matches.indices[:, 0]], second.keypoints.xy[matches.indices[:, 1]]
-    errors = np.linalg.norm(apply_homography(homography, here) - there, axis=1)
-    estimates = [
-        verify(matches, first.keypoints, second.keypoints, "H", threshold=THRESHOLD, seed=seed).matrix for seed in seeds
-    ]
-    return PairScore(
-        matches=len(matches),
-        within=tuple(share_within(errors, WITHIN)),
-        right=int((errors <= WITHIN[-1]).sum()),
-        corner_errors=tuple(corner_error(estimate, homography, first.image_size) for estimate in estimates),
-    )
+def _score_sequence(
+    features: Mapping[str, Features], sequence: PlanarSequence, settings: Homography
+) -> list[PairScore]:
+    first, scores = features[sequence.photos[0].name], []
+    for photo, homography in zip(sequence.photos[1:], sequence.homographies, strict=True):
+        second = features[photo.name]
+        matches = settings.match(first, second)
+        scores.append(
+            score_pair(first, second, matches, homography, settings.seeds, settings.estimator, settings.threshold)
+        )
+    return scores
 
 
-def _flat(pair: PairScore) -> dict[str, float]:
-    shares = {f"within{pixels}": share for pixels, share in zip(WITHIN, pair.within, strict=True)}
-    counts = {f"count.within{WITHIN[-1]}": float(pair.right), "count.matches": float(pair.matches)}
-    return shares | {"accuracy": float(np.mean(np.array(pair.corner_errors) < ACCURATE))} | counts
+def _groups(pairs: Mapping[str, list[PairScore]]) -> dict[str, list[PairScore]]:
+    """All pairs, those of each kind that is there, and those of each sequence, by what stands behind a score's name."""
+    groups = {"": [pair for some in pairs.values() for pair in some]}
+    for kind in KINDS:
+        if of_kind := [pair for name, some in pairs.items() if name.startswith(f"{kind}_") for pair in some]:
+            groups[f".{kind}"] = of_kind
+    return groups | {f".{name}": some for name, some in pairs.items()}
 
 
-def _read_sequence(folder: Path, root: Path) -> PlanarSequence:
-    photos = {photo.path.stem.removeprefix("img"): photo for photo in find_photos([folder], root)}
-    numbers = sorted(int(path.name.removeprefix("H_1_")) for path in folder.glob("H_1_*[0-9]"))
-    for number in [1, *numbers]:
-        if str(number) not in photos:
-            raise DataError(f"{folder} has no photo {number}, neither img{number}.png nor {number}.ppm or the like.")
-    homographies = tuple(_read_matrix(folder / f"H_1_{number}") for number in numbers)
-    return PlanarSequence(folder.name, tuple(photos[str(number)] for number in [1, *numbers]), homographies)
+def _shares(pairs: Sequence[PairScore]) -> NDArray[np.float64]:
+    """(thresholds,) mean matching accuracy."""
+    return np.asarray(np.mean([pair.within for pair in pairs], axis=0))
 
 
-def _read_matrix(path: Path) -> Matrix:
-    try:
-        values = np.array(path.read_text(encoding="utf-8").split(), np.float64)
-    except OSError as error:
-        raise DataError(f"{path} cannot be read: {reason(error)}.") from None
-    except ValueError as error:
-        raise DataError(f"{path} is not a homography ({error}). Copy it again.") from None
-    if values.size != 9 or not np.isfinite(values).all():
-        raise DataError(f"{path} should hold nine finite numbers, the rows of a homography. Copy it again.")
-    return values.reshape(3, 3)
+def _corner_errors(pairs: Sequence[PairScore]) -> NDArray[np.float64]:
+    return np.array([pair.corner_errors for pair in pairs])  # (pairs, seeds)
+
+
+def _by_seed(errors: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
+    """Accuracies and areas (seeds,) of corner errors (pairs, seeds)."""
+    areas = np.array([recall_area(of_seed, ACCURATE) for of_seed in errors.T])
+    accuracies = {f"accuracy{pixels}": np.mean(errors <= pixels, axis=0) for pixels in ACCURATE}
+    return accuracies | {f"auc{pixels}": column for pixels, column in zip(ACCURATE, areas.T, strict=True)}
+
+
+def _scores(pairs: Sequence[PairScore]) -> dict[str, float]:
+    scores = {f"mma{pixels}": float(share) for pixels, share in zip(WITHIN, _shares(pairs), strict=True)}
+    scores |= {name: float(values.mean()) for name, values in _by_seed(_corner_errors(pairs)).items()}
+    counts = {"keypoints": "keypoints", "matches": "matches", f"within{RIGHT}": "right"}
+    return scores | {
+        f"count.{name}": float(np.mean([getattr(pair, attribute) for pair in pairs]))
+        for name, attribute in counts.items()
+    }
+
+
+def _spread(pairs: Sequence[PairScore]) -> dict[str, float]:
+    spread = dict[str, float]()
+    for name, values in _by_seed(_corner_errors(pairs)).items():
+        spread[f"{name}.lowest"], spread[f"{name}.highest"] = float(values.min()), float(values.max())
+    return spread
+
+
+def _replicates(pairs: Sequence[PairScore]) -> dict[str, Replicates]:
+    errors = _corner_errors(pairs)
+
+    def area(counts: NDArray[np.int64]) -> float:
+        drawn = np.repeat(errors, counts, axis=0)
+        return float(np.mean([recall_area(of_seed, [5])[0] for of_seed in drawn.T]))
+
+    values = {
+        "mma3": bootstrap_mean([pair.within[WITHIN.index(3)] for pair in pairs]),
+        "accuracy3": bootstrap_mean(np.mean(errors <= 3, axis=1)),
+        "auc5": bootstrap(area, len(pairs)),
+    }
+    return {name: Replicates(each, "photo pairs", len(pairs)) for name, each in values.items()}
+
+
+def _picture(
+    features: Mapping[str, Features],
+    sequences: Sequence[PlanarSequence],
+    pairs: Mapping[str, list[PairScore]],
+    settings: Homography,
+) -> dict[str, bytes]:
+    """The matches of a usual pair: the one in the middle, by the share of right matches."""
+    numbered = [(sequence, number) for sequence in sequences for number in range(len(sequence.homographies))]
+    ranked = sorted(numbered, key=lambda each: pairs[each[0].name][each[1]].within[WITHIN.index(RIGHT)])
+    sequence, number = ranked[len(ranked) // 2]
+    score, photos = pairs[sequence.name][number], (sequence.photos[0], sequence.photos[number + 1])
+    first, second = (features[photo.name] for photo in photos)
+    images = [resized(read_photo(photo.path), settings.short_side) for photo in photos]
+    title = f"{sequence.name}: {photos[0].path.name} and {photos[1].path.name}"
+    caption = f"{title}: {score.right:,} of {score.matches:,} matches are right, within {RIGHT} px"
+    matches = settings.match(first, second)
+    return {title: draw_pair((images[0], images[1]), (first, second), matches, sequence.homographies[number], caption)}

@@ -1,62 +1,35 @@
 """Photographs with known cameras: how far off is the relative pose that matches give."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 from typing import Literal, get_args
 
 import cv2
 import numpy as np
+from numpy.typing import NDArray
 
 from keypatch.benchmarks.homography import SEEDS, THRESHOLD, Matcher
+from keypatch.benchmarks.posed_scenes import PosedScene
 from keypatch.benchmarks.result import Result
-from keypatch.errors import DataError, KeypatchError
-from keypatch.features import Features, Photo, find_photos
+from keypatch.errors import KeypatchError
+from keypatch.features import Features
 from keypatch.files import hash_folder
 from keypatch.geometry import Keypoints
-from keypatch.geometry.poses import Pose, relative_pose, rotation_angle, translation_angle
+from keypatch.geometry.poses import Pose, relative_pose
 from keypatch.matching.matches import Matches
 from keypatch.matching.verifying import verify
-from keypatch.metrics import recall_area
+from keypatch.metrics import angular_error, recall_area
 from keypatch.provenance import provenance
 from keypatch.reconstruction.camera_models import MODELS, Camera
-from keypatch.reconstruction.cameras import PosedCamera, read_cameras
+from keypatch.reconstruction.cameras import PosedCamera
 
 DEGREES = (1, 5, 10)  # up to which the area under the recall curve is taken
 REACH = 3  # every photograph with so many after it
-CAMERA_FOLDERS = ("cameras", "poses")  # beside images/
 
 # What OpenCV is given: pixels and camera matrices, or rays and a threshold divided by the focal length. Its MAGSAC does
 # far worse with rays (docs/results/pipelines.md), but that is how people use it.
 Unit = Literal["pixels", "rays"]
 UNITS: tuple[Unit, ...] = get_args(Unit)
-
-
-@dataclass(frozen=True, eq=False)
-class PosedScene:
-    """Photographs in the order of their names, and the camera of each by its name."""
-
-    name: str
-    photos: tuple[Photo, ...]
-    cameras: Mapping[str, PosedCamera]
-
-    def pairs(self, reach: int = REACH) -> list[tuple[str, str]]:
-        """The names of every photograph with each of the `reach` after it."""
-        names = [photo.name for photo in self.photos]
-        return [(first, second) for i, first in enumerate(names) for second in names[i + 1 : i + 1 + reach]]
-
-
-def read_posed_scene(folder: str | Path) -> PosedScene:
-    """The photos in images/ that have a camera in cameras/ or poses/ (Strecha's files or a COLMAP model)."""
-    folder = Path(folder)
-    known = [folder / name for name in CAMERA_FOLDERS if (folder / name).is_dir()]
-    if not known:
-        raise DataError(f"{folder} has no cameras: a folder {' or '.join(CAMERA_FOLDERS)} beside images was expected.")
-    cameras = read_cameras(known[0])
-    photos = sorted(photo for photo in find_photos([folder / "images"]) if photo.name in cameras)
-    if len(photos) < 2:
-        raise DataError(f"{folder} has {len(photos)} photos with a camera in {known[0].name}; a pair needs two.")
-    return PosedScene(folder.name, tuple(photos), cameras)
 
 
 def evaluate_poses(
@@ -75,7 +48,7 @@ def evaluate_poses(
         raise KeypatchError("Poses are estimated with one seed or more; none was given.")
     errors: list[list[float]] = [[] for _ in seeds]
     counts = []
-    for first, second in scene.pairs():
+    for first, second in scene.pairs(REACH):
         matches = match(features[first], features[second])
         counts.append(len(matches))
         places = features[first].keypoints, features[second].keypoints
@@ -89,7 +62,7 @@ def evaluate_poses(
         settings=settings,
         scores=_scores(errors) | {"count.matches": float(np.mean(counts))},
         curves={},
-        provenance=provenance(data=hash_folder(photo.path for photo in scene.photos)),
+        provenance=provenance(data=hash_folder(scene.files)),
     )
 
 
@@ -104,9 +77,7 @@ def pose_error(
     estimate = estimate_pose(matches, keypoints, (cameras[0].camera, cameras[1].camera), seed, unit)
     if estimate is None:
         return float("inf")
-    truth = relative_pose(cameras[0].pose, cameras[1].pose)
-    rotation = rotation_angle(estimate.rotation, truth.rotation)
-    return max(rotation, translation_angle(estimate.translation, truth.translation))
+    return angular_error(estimate, relative_pose(cameras[0].pose, cameras[1].pose))
 
 
 def estimate_pose(
@@ -128,8 +99,13 @@ def estimate_pose(
     kept = verify(matches, *places, "E", threshold=threshold, intrinsics=intrinsics, seed=seed)
     if kept.matrix is None or not len(kept):
         return None
-    here, there = rays[0].xy[kept.indices[:, 0]], rays[1].xy[kept.indices[:, 1]]
-    _, rotation, direction, _ = cv2.recoverPose(kept.matrix, here, there, np.eye(3))
+    return recover_pose(kept.matrix, kept, rays)
+
+
+def recover_pose(essential: NDArray[np.float64], matches: Matches, rays: tuple[Keypoints, Keypoints]) -> Pose:
+    """Of the four poses that an essential matrix stands for, the one with the most matches before both cameras."""
+    here, there = rays[0].xy[matches.indices[:, 0]], rays[1].xy[matches.indices[:, 1]]
+    _, rotation, direction, _ = cv2.recoverPose(essential, here, there, np.eye(3))
     return Pose(np.asarray(rotation, np.float64), np.asarray(direction, np.float64)[:, 0])
 
 

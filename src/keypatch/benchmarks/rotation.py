@@ -1,86 +1,137 @@
 """Photographs turned in steps of 15 degrees: of the keypoints found again, how many are matched correctly?"""
 
-import hashlib
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from keypatch.benchmarks.result import Result, provenance_of
+from keypatch.benchmarks.feature_cache import KeptFeatures
+from keypatch.benchmarks.result import Replicates, Result, provenance_of
 from keypatch.describers.protocol import Describer, Progress
 from keypatch.doctor.changes import turn
-from keypatch.doctor.counting import Count, SameFrame, count
-from keypatch.errors import DataError
-from keypatch.features import Extraction, extract, find_photos, read_photo
+from keypatch.doctor.counting import SameFrame, same_frames
+from keypatch.errors import DataError, KeypatchError
+from keypatch.features import Extraction, find_photos, read_photo
+from keypatch.files import hash_file, hash_folder
 from keypatch.matching.neighbours import match_descriptors
-from keypatch.metrics import Curve
+from keypatch.metrics import Curve, bootstrap, bootstrap_mean
 
-STEPS = tuple(range(15, 360, 15))  # degrees clockwise
-SAME = SameFrame(pixels=3.0, octaves=0.25, degrees=15.0)
+
+@dataclass(frozen=True)
+class Rotation:
+    """By how much photographs are turned, and which frames count as the same afterwards."""
+
+    extraction: Extraction = field(default_factory=Extraction)
+    step: int = 15  # degrees from one turn to the next, clockwise
+    pixels: float = 3.0  # how far apart the same frame may lie
+    octaves: float = 0.25  # how much larger or smaller it may be
+    degrees: float = 15.0  # how far it may be turned
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.step < 360:
+            raise KeypatchError(f"Turns by {self.step} degrees were asked for; a step is from 1 to 359.")
+
+    @property
+    def turns(self) -> tuple[int, ...]:
+        """Degrees, without 0 and 360."""
+        return tuple(range(self.step, 360, self.step))
+
+    @property
+    def same(self) -> SameFrame:
+        return SameFrame(self.pixels, self.octaves, self.degrees)
+
+
+@dataclass(frozen=True, eq=False)
+class Turned:
+    """What became of a photograph's keypoints, (turns, keypoints)."""
+
+    found: NDArray[np.bool_]  # the turned photograph has one of the same frame
+    matched: NDArray[np.bool_]  # one of these is its match
+
+    def shares(self) -> NDArray[np.float64]:
+        """(turns,): of the keypoints found again, those matched correctly."""
+        return np.asarray(self.matched.sum(axis=1) / self.found.sum(axis=1))
+
+    def replicate(self, counts: NDArray[np.int64]) -> float:
+        """The mean of the shares if each keypoint counts so often; nan if none was found again at some turn."""
+        found = self.found @ counts
+        return float(np.mean(self.matched @ counts / found)) if found.all() else float("nan")
 
 
 def evaluate_rotation(
     describer: Describer,
-    photos: Sequence[str | Path],
-    extraction: Extraction | None = None,
+    data: str | Path | Sequence[str | Path],
+    settings: Rotation = Rotation(),  # noqa: B008  a frozen value
     progress: Progress | None = None,
 ) -> Result:
-    """The share of keypoints matched correctly in photographs (images, folders or lists) turned by `STEPS`.
+    """The share of keypoints matched correctly in photographs (images, folders or lists) that are turned.
 
     A keypoint is found again if the turned photograph has one with the same frame: within 3 pixels, a quarter octave
     and 15 degrees of where the turn carries it. It is matched correctly if its mutual nearest neighbour among all
     keypoints is one of these. Scores: "share.<degrees>", the mean over photographs; "share", the mean of all;
-    "lowest", the lowest of any photograph and step; "found_again", the mean share of keypoints found again. A curve
-    "share.<photograph>" over the degrees for each.
+    "lowest", the lowest of any photograph and turn; "found_again", the mean share of keypoints found again. A curve
+    "share.<photograph>" over the degrees for each. Intervals are over photographs, of a single one over its keypoints.
     """
-    found = find_photos(photos)
-    images = {photo.name: read_photo(photo.path) for photo in found}
-    chosen = extraction or Extraction()
-    counts = dict[str, list[Count]]()
-    for number, (name, image) in enumerate(images.items()):
-        counts[name] = count_turned(image, describer, chosen, name)
+    photos = find_photos([data] if isinstance(data, str | Path) else data)
+    kept = KeptFeatures(describer, settings.extraction)
+    turned = dict[str, Turned]()
+    for number, photo in enumerate(photos):
+        turned[photo.name] = turn_photo(photo.path, kept, settings)
         if progress is not None:
-            progress(number + 1, len(images))
-    shares = np.array([[each.share for each in row] for row in counts.values()])  # (photographs, steps)
-    again = np.array([[each.found_again / each.keypoints for each in row] for row in counts.values()])
+            progress(number + 1, len(photos))
+    shares = np.array([each.shares() for each in turned.values()])  # (photographs, turns)
+    again = np.array([each.found.mean() for each in turned.values()])
+    by_turn = zip(settings.turns, shares.mean(axis=0), strict=True)
+    degrees = np.array(settings.turns)
+    tolerances = {"step": settings.step, **asdict(settings.same)}
     return Result(
         benchmark="rotation",
         descriptor=describer.name,
-        settings={"data": ", ".join(images), **asdict(SAME), **chosen.settings(describer)},
+        settings={"data": ", ".join(turned), **tolerances, "features": dict(kept.settings)},
         scores={
             "share": float(shares.mean()),
             "lowest": float(shares.min()),
             "found_again": float(again.mean()),
-            **{f"share.{degrees:03}": float(mean) for degrees, mean in zip(STEPS, shares.mean(axis=0), strict=True)},
+            **{f"share.{turned_by:03}": float(mean) for turned_by, mean in by_turn},
         },
-        curves={f"share.{name}": Curve(np.array(STEPS), row) for name, row in zip(counts, shares, strict=True)},
-        provenance=provenance_of(describer, _hash(list(images.values()))),
+        curves={f"share.{name}": Curve(degrees, row) for name, row in zip(turned, shares, strict=True)},
+        provenance=provenance_of(describer, hash_folder(photo.path for photo in photos)),
+        replicates=_replicates(list(turned.values()), shares),
     )
 
 
-def count_turned(
-    image: NDArray[np.uint8], describer: Describer, extraction: Extraction, name: str = "the photo"
-) -> list[Count]:
-    """What became of the keypoints of a grey photograph (h, w) at each of the steps."""
-    upright = extract(image, describer, extraction)
-    counts = []
-    for degrees in STEPS:
-        turned, homography = turn(image, degrees)
-        features = extract(turned, describer, extraction)
-        matches = match_descriptors(upright.descriptors, features.descriptors)
-        counts.append(count(upright.keypoints, features.keypoints, homography, matches.indices, SAME))
-        if not counts[-1].found_again:
+def turn_photo(path: Path, kept: KeptFeatures, settings: Rotation) -> Turned:
+    """What became of the keypoints of a photograph at each turn.
+
+    Raises:
+        DataError: nothing was found again at one of them.
+    """
+    image, key = read_photo(path), hash_file(path)
+    upright = kept.read(key, lambda: image)
+    rows = []
+    for degrees in settings.turns:
+        pixels, homography = turn(image, degrees)
+        features = kept.read(f"{key}-{degrees}", partial(np.asarray, pixels))
+        same = same_frames(upright.keypoints, features.keypoints, homography, settings.same)
+        matches = match_descriptors(upright.descriptors, features.descriptors).indices
+        right = same[np.isin(same @ [len(features), 1], matches @ [len(features), 1])]
+        rows.append([np.isin(np.arange(len(upright)), pairs[:, 0]) for pairs in (same, right)])
+        if not len(same):
             raise DataError(
-                f"No keypoint of {name} was found again when it was turned by {degrees} degrees. "
+                f"No keypoint of {path.name} was found again when it was turned by {degrees} degrees. "
                 "Choose a photo with more texture."
             )
-    return counts
+    found, matched = zip(*rows, strict=True)
+    return Turned(np.array(found), np.array(matched))
 
 
-def _hash(images: Sequence[NDArray[np.uint8]]) -> str:
-    digest = hashlib.sha256()
-    for image in images:
-        digest.update(np.array(image.shape, np.int64).tobytes() + image.tobytes())
-    return digest.hexdigest()
+def _replicates(turned: Sequence[Turned], shares: NDArray[np.float64]) -> dict[str, Replicates]:
+    """Of "share": one photograph is no sample of photographs, but its keypoints are one of its own."""
+    if len(turned) > 1:
+        return {"share": Replicates(bootstrap_mean(shares.mean(axis=1)), "photos", len(turned))}
+    [only] = turned
+    keypoints = only.found.shape[1]
+    return {"share": Replicates(bootstrap(only.replicate, keypoints), "keypoints", keypoints)}

@@ -24,6 +24,7 @@ def list_names(kind: str | None = None) -> dict[str, tuple[Name, ...]]:
 
 def recipe_text(name: str) -> str:
     """A recipe by its name, or from a recipe.toml, with every field, as it would stand in a recipe.toml."""
+    from keypatch.benchmarks.table import BENCHMARKS
     from keypatch.recipes import RECIPES, find_recipe
     from keypatch.training.recipe_files import recipe_to_toml
     from keypatch.zoo import names
@@ -31,7 +32,7 @@ def recipe_text(name: str) -> str:
     if name not in RECIPES and name in {card.name for card in names()}:
         raise KeypatchError(f'"{name}" is a descriptor, not a recipe: `keypatch inspect {name}` tells what it is.')
     if name not in RECIPES and not name.endswith(".toml"):
-        close = get_close_matches(name, [*KINDS, *RECIPES], n=1)
+        close = get_close_matches(name, [*KINDS, *RECIPES, *BENCHMARKS], n=1)
         hint = f' Did you mean "{close[0]}"?' if close else ""
         raise KeypatchError(
             f'There is neither a list nor a recipe "{name}".{hint} '
@@ -65,9 +66,9 @@ def _losses() -> tuple[Name, ...]:
 
 
 def _benchmarks() -> tuple[Name, ...]:
-    from keypatch.benchmarks.evaluating import BENCHMARKS
+    from keypatch.benchmarks.table import BENCHMARKS
 
-    return tuple(Name(name, about) for name, about in BENCHMARKS.items())
+    return tuple(Name(name, benchmark.line) for name, benchmark in BENCHMARKS.items())
 
 
 def _types(table: Mapping[str, type]) -> tuple[Name, ...]:

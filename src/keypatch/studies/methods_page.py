@@ -105,7 +105,7 @@ def _ends(table: Table) -> str:
         [line.recipe, dimension(line), *(cell(column, line.scores(column)) for column in columns), *_speed(line)]
         for line in table.lines
     ]
-    return _section("At the end of the run", "", head, rows)
+    return section("At the end of the run", "", head, rows)
 
 
 def _speed(line: Line) -> tuple[str, str]:
@@ -124,7 +124,7 @@ def _equal_minutes(table: Table) -> str:
     rows = [
         [line.recipe, *(cell(column, line.scores_after(seconds, column)) for column in columns)] for line in table.lines
     ]
-    return _section("At equal minutes", text, head, rows)
+    return section("At equal minutes", text, head, rows)
 
 
 def _papers(table: Table) -> list[str]:
@@ -141,7 +141,7 @@ def _papers(table: Table) -> list[str]:
             rows.append([line.recipe, f"{published.fpr95:.2f}", str(theirs), str(ours), published.source])
         elif line.recipe in WITHOUT_FIGURE:
             rows.append([line.recipe, "-", "-", "-", "the paper's figures are not at hand"])
-    return [_section("The papers' order", text, head, rows)] if rows else []
+    return [section("The papers' order", text, head, rows)] if rows else []
 
 
 def _every_score(table: Table) -> list[str]:
@@ -150,15 +150,15 @@ def _every_score(table: Table) -> list[str]:
     for test in dict.fromkeys(column.test for column in table.columns):
         columns = [column for column in table.columns if column.test == test]
         rows = [[line.recipe, *(cell(column, line.scores(column)) for column in columns)] for line in table.lines]
-        sections.append(_section(f"Every score on {test}", "", ["recipe", *(c.score for c in columns)], rows))
+        sections.append(section(f"Every score on {test}", "", ["recipe", *(c.score for c in columns)], rows))
     return sections
 
 
 def _unfinished(table: Table) -> str:
-    return _section("Not finished", "", ["row", "why"], [[row.name, why(row)] for row in table.unfinished])
+    return section("Not finished", "", ["row", "why"], [[row.name, why(row)] for row in table.unfinished])
 
 
-def _section(title: str, text: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def section(title: str, text: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     columns = zip(*rows, strict=True)
     sides = ["---:" if all(set(value) <= set("0123456789.,()- ") for value in column) else "---" for column in columns]
     lines = [

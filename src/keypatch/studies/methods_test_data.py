@@ -7,8 +7,9 @@ from functools import cached_property
 from pathlib import Path
 
 from keypatch.benchmarks import Result, evaluate_rank1, evaluate_ubc
-from keypatch.benchmarks.hpatches import hash_strips
-from keypatch.benchmarks.ubc import hash_patches
+from keypatch.benchmarks.caching import without_cache
+from keypatch.benchmarks.hpatches_rank1 import hash_strips
+from keypatch.benchmarks.ubc import Ubc, hash_patches
 from keypatch.describers import Describer
 from keypatch.errors import DataError, KeypatchError
 from keypatch.patches import PatchSet, open_patches
@@ -17,6 +18,7 @@ from keypatch.patches.pair_lists import find_pairs
 from keypatch.studies.methods_rows import Row
 
 EMBEDDED_TEST = "embedded-test"
+SCORES_ONLY = Ubc(intervals=False, pictures=False)
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,8 @@ class TestData:
 
     def score(self, describer: Describer) -> Result:
         if isinstance(self.data, PatchSet):
-            return evaluate_ubc(describer, self.data)
+            with without_cache():  # every checkpoint is described once
+                return evaluate_ubc(describer, self.data, SCORES_ONLY)
         return evaluate_rank1(describer, self.data)
 
     @cached_property

@@ -1,15 +1,18 @@
 """Whole pipelines side by side: right matches on planes, camera poses, and seconds per photograph."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from keypatch.benchmarks.homography import SEEDS, THRESHOLD, Matcher, evaluate_homographies, read_planar_sequences
-from keypatch.benchmarks.relative_pose import UNITS, Unit, evaluate_poses, read_posed_scene
+from keypatch.benchmarks.homography import SEEDS, THRESHOLD, Homography, Matcher, evaluate_homographies
+from keypatch.benchmarks.planar_sequences import read_planar_sequences
+from keypatch.benchmarks.posed_scenes import read_posed_scene
+from keypatch.benchmarks.relative_pose import UNITS, Unit, evaluate_poses
 from keypatch.benchmarks.result import Result
 from keypatch.detection import Rule
 from keypatch.features import FeatureReader, Features, Photo, read_photo
@@ -102,11 +105,13 @@ class KeptPipeline:
         sequences = [each for each in read_planar_sequences(folder) if not only or each.name in only]
         photos = [photo for sequence in sequences for photo in sequence.photos]
         title = "-".join([folder.name, *only])
+        settings = Homography(ratio=ratio, pictures=False)
 
         def evaluate() -> Result:
-            return evaluate_homographies(self.features(photos, title), sequences, mutual(ratio), SEEDS)
+            return evaluate_homographies(self.features(photos, title), sequences, settings)
 
-        return self.result(f"{title}-{ratio}", evaluate, (path for each in sequences for path in each.files), SEEDS)
+        files = (path for each in sequences for path in each.files)
+        return self.result(f"{title}-{ratio}", evaluate, files, settings.recorded())
 
     def poses(
         self, folder: Path, ratio: float | None = None, unit: Unit = "pixels", seeds: Sequence[int] = SEEDS
@@ -117,7 +122,8 @@ class KeptPipeline:
         def evaluate() -> Result:
             return evaluate_poses(self.features(scene.photos, scene.name), scene, mutual(ratio), seeds, unit)
 
-        return self.result(f"{scene.name}-{unit}-{ratio}", evaluate, (photo.path for photo in scene.photos), seeds)
+        settings = {"seeds": list(seeds), "threshold": THRESHOLD}
+        return self.result(f"{scene.name}-{unit}-{ratio}", evaluate, scene.files, settings)
 
     def features(self, photos: Sequence[Photo], name: str) -> dict[str, Features]:
         """The features of photographs by their names, in the feature file of that name."""
@@ -132,11 +138,13 @@ class KeptPipeline:
         with FeatureReader(path) as reader:
             return {photo.name: reader.read(photo.name) for photo in photos}
 
-    def result(self, name: str, evaluate: Callable[[], Result], data: Iterable[Path], seeds: Sequence[int]) -> Result:
-        """The result of that name, read if it is of the same features, data, seeds and threshold."""
+    def result(
+        self, name: str, evaluate: Callable[[], Result], data: Iterable[Path], settings: Mapping[str, Any]
+    ) -> Result:
+        """The result of that name, read if it is of the same features, data and settings."""
         path, data_hash = self._folder() / f"{name}.json", hash_folder(data)
         features = dict(self.pipeline.settings)
-        wanted = {"features": features, "seeds": list(seeds), "threshold": THRESHOLD}
+        wanted = {"features": features, **settings}
         if path.exists():
             kept = Result.load(path)
             same = {key: kept.settings.get(key) for key in wanted} == wanted

@@ -46,8 +46,8 @@ def table(rows: Sequence[PipelineRow]) -> str:
     for row in rows:
         scores = row.planes.scores
         cells = [row.pipeline, "none" if row.ratio is None else str(row.ratio)]
-        cells += [f"{scores['within1']:.3f}", f"{scores['within3']:.3f}", f"{scores['count.within3']:.0f}"]
-        cells += [f"{scores['accuracy']:.3f} ({scores['accuracy.lowest']:.3f}-{scores['accuracy.highest']:.3f})"]
+        cells += [f"{scores['mma1']:.3f}", f"{scores['mma3']:.3f}", f"{scores['count.within3']:.0f}"]
+        cells += [f"{scores['accuracy3']:.3f} ({scores['accuracy3.lowest']:.3f}-{scores['accuracy3.highest']:.3f})"]
         cells += [_areas(row.poses[column]) for column in columns] + [f"{row.mean_area(unit):.3f}" for unit in units]
         lines.append(_line([*cells, *_seconds(row.seconds)]))
     return "".join(lines)

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from keypatch.errors import DataError, RecipeError
 from keypatch.patches import PatchSource, join_sets, open_patches
+from keypatch.patches.online_products import choose_list
 from keypatch.patches.pair_lists import find_pairs
 from keypatch.recipes import find_recipe
 from keypatch.training import Recipe
@@ -54,6 +55,10 @@ def train(
     device, precision, compile, threads: how it is computed (`Conditions`).
     """
     reporter = reporter or Silent()
+    if not all(0 < share <= 1 for share in keep):
+        raise RecipeError(
+            f"Weights are kept at shares of the run above 0 and up to 1, 0.5 for half; not at {list(keep)}."
+        )
     value = _changed(find_recipe(recipe) if not isinstance(recipe, Recipe) else recipe, settings, pairs, seed)
     source = open_source(data, split, allow_partial)
     _say_skipped(source, reporter)
@@ -81,7 +86,7 @@ def open_source(
     folders = [data] if isinstance(data, str | Path) else list(data)
     if not folders:
         raise DataError("No training data given. Name a folder of patches with --data, or --data embedded.")
-    sets = [open_patches(folder, split, allow_partial) for folder in folders]
+    sets = [open_patches(choose_list(folder, "train"), split, allow_partial) for folder in folders]
     return sets[0] if len(sets) == 1 else join_sets(sets)
 
 

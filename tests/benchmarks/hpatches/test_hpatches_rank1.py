@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from keypatch.benchmarks import evaluate_rank1
-from keypatch.benchmarks.hpatches import reduce_patches
+from keypatch.benchmarks.hpatches_descriptors import reduce_patches
 from keypatch.errors import DataError
 from keypatch.patches.hpatches import STRIPS
 

@@ -1,0 +1,127 @@
+"""Features of images kept from one evaluation to the next, a small feature file for each.
+
+A file is there whole or not at all, so that several processes may fill the same folder. Folders are named after what
+their features depend on.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+import time
+import warnings
+import weakref
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from io import BytesIO
+from pathlib import Path
+
+import cv2
+import h5py
+import numpy as np
+from numpy.typing import NDArray
+
+from keypatch.benchmarks.caching import describer_identity, keeps_descriptors
+from keypatch.describers.protocol import Describer
+from keypatch.errors import DataError
+from keypatch.features import Extraction, FeatureReader, Features, extract
+from keypatch.features.feature_files import feature_attributes, write_features
+from keypatch.features.features import Setting
+from keypatch.files import cache_folder, reason, write_atomically
+from keypatch.geometry import Keypoints
+from keypatch.provenance import provenance
+
+GROUP = "photo"  # the only one of a file
+LIMIT = 8 * 10**9  # bytes of all folders: 2,000 photos with 8,000 keypoints of 128 numbers
+SECONDS_IN_USE = 86400  # a folder that was used since is left alone: another process may read it
+
+
+class KeptFeatures:
+    """Features of one describer with one extraction.
+
+    They stay in the cache folder; within `without_cache`, or if it cannot be known what the describer depends on, or
+    nothing can be written there, they last as long as this object.
+    """
+
+    def __init__(self, describer: Describer, extraction: Extraction, **more: Setting) -> None:
+        """`more` is what else the images that will be given depend on."""
+        self.describer, self.extraction = describer, extraction
+        self.settings = {**extraction.settings(describer), **more}
+        identity = describer_identity(describer) if keeps_descriptors() else None
+        kept = None if identity is None else _kept_folder(identity, self.settings)
+        self.folder = kept or Path(tempfile.mkdtemp(prefix="keypatch-"))
+        if kept is None:
+            weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
+
+    def file(self, key: str, image: Callable[[], NDArray[np.uint8]], keypoints: Keypoints | None = None) -> Path:
+        """The feature file of the image (h, w) with this key, whose only group is GROUP; at given keypoints, if any.
+
+        The key has to change with them too.
+        """
+        path = self.folder / f"{key}.h5"
+        if not _is_whole(path):
+            features = extract(image(), self.describer, self.extraction, keypoints)
+            _write(path, replace(features, settings=self.settings))
+        return path
+
+    def read(self, key: str, image: Callable[[], NDArray[np.uint8]]) -> Features:
+        """The features of the image with this key."""
+        with FeatureReader(self.file(key, image)) as reader:
+            return reader.read(GROUP)
+
+
+def _kept_folder(identity: str, settings: Mapping[str, Setting]) -> Path | None:
+    """Where these features are kept; None, with a warning, if nothing can be written there.
+
+    Other versions of keypatch or OpenCV may find other keypoints, so theirs lie elsewhere.
+    """
+    depends = [identity, dict(settings), provenance().version, cv2.__version__]
+    root = cache_folder() / "features"
+    folder = root / hashlib.sha256(json.dumps(depends, sort_keys=True).encode()).hexdigest()[:32]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        os.utime(folder)
+    except OSError as error:
+        warnings.warn(
+            f"Features cannot be kept in {root} ({reason(error)}), so the next evaluation computes them again. "
+            "Set KEYPATCH_CACHE to a folder with room that you may write to.",
+            stacklevel=4,
+        )
+        return None
+    _make_room(root)
+    return folder
+
+
+def _is_whole(path: Path) -> bool:
+    """Whether the file is there and not cut off."""
+    try:
+        with FeatureReader(path) as reader:
+            return reader.names() == [GROUP]
+    except DataError:
+        return False
+
+
+def _write(path: Path, features: Features) -> None:
+    """The features as a file of their own. Made in memory: where a write fails, HDF5 ends the process."""
+    content = BytesIO()
+    with h5py.File(content, "w") as h5:
+        h5.attrs.update(feature_attributes(features.descriptor, features.settings, provenance()))
+        write_features(h5.create_group(GROUP), features)
+    with write_atomically(path) as file:
+        file.write(content.getbuffer())
+
+
+def _make_room(root: Path) -> None:
+    """Remove the folders used longest ago, but none used of late, until the rest is below the limit."""
+    used, sizes = dict[Path, float](), dict[Path, int]()
+    for folder in root.iterdir():
+        with suppress(OSError):  # another process removed it
+            used[folder] = folder.stat().st_mtime
+            sizes[folder] = sum(file.stat().st_size for file in folder.iterdir())
+    for folder in sorted(sizes, key=lambda each: used[each]):
+        if sum(sizes.values()) <= LIMIT or time.time() - used[folder] < SECONDS_IN_USE:
+            return
+        shutil.rmtree(folder, ignore_errors=True)
+        del sizes[folder]

@@ -1,0 +1,91 @@
+"""All tasks of HPatches on descriptors that are there: scores under their flat names, curves, replicates."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from keypatch.benchmarks.hpatches_descriptors import LEVELS, StripDescriptors
+from keypatch.benchmarks.hpatches_distances import Distance
+from keypatch.benchmarks.hpatches_matching import match_strips
+from keypatch.benchmarks.hpatches_retrieval import ALL, Retrieval, retrieve
+from keypatch.benchmarks.hpatches_tasks import Tasks
+from keypatch.benchmarks.hpatches_verification import verify_pairs
+from keypatch.benchmarks.result import Replicates
+from keypatch.metrics import Curve, bootstrap_mean
+from keypatch.metrics.listed import ApRule, Ties
+
+KINDS = ("i_", "v_")  # sequences of changed light, of changed viewpoint
+
+
+@dataclass(frozen=True)
+class Scored:
+    scores: dict[str, float]
+    curves: dict[str, Curve]
+    replicates: dict[str, Replicates]
+
+
+def score_strips(
+    descriptors: StripDescriptors,
+    tasks: Tasks,
+    distance: Distance = "L2",
+    ties: Ties = "pessimistic",
+    ap: ApRule = "trapezoid",
+) -> Scored:
+    """Verification, matching, retrieval and rank-1; `evaluate_hpatches` says what the names mean."""
+    names = descriptors.names
+    matching = match_strips(descriptors, distance, ties, ap)
+    retrieval = retrieve(descriptors, tasks, distance, ties, ap)
+    verification = verify_pairs(descriptors, tasks, distance, ap)
+    scores = {
+        **{f"verification.{name}": score for name, score in verification.scores.items()},
+        **_group_scores("matching.map", matching.precision, names),
+        **_group_scores("matching.sr", matching.success, names),
+        **_retrieval_scores(retrieval),
+        **level_scores("rank1", matching.alone, names),
+    }
+    drawn = {f"verification.{name}": values for name, values in verification.replicates.items()}
+    drawn["matching.map"] = bootstrap_mean(matching.precision.mean(axis=(1, 2)))
+    replicates = {name: Replicates(values, "sequences", len(names)) for name, values in drawn.items()}
+    by_query = retrieval.precision[:, :, -1].mean(axis=1)
+    if not np.isnan(by_query).any():
+        replicates["retrieval.map"] = Replicates(bootstrap_mean(by_query), "queries", len(by_query))
+    defined = {name: each for name, each in replicates.items() if not np.isnan(scores[name])}
+    return Scored(scores, verification.curves, defined)
+
+
+def level_scores(name: str, values: NDArray[np.float64], names: Sequence[str]) -> dict[str, float]:
+    """Of values (sequences, levels, images): "<name>.e", "<name>.e.i", "<name>.e.v" and "<name>.e.<sequence>", ..."""
+    scores = {}
+    for level, of_level in zip(LEVELS, values.swapaxes(0, 1), strict=True):
+        scores[f"{name}.{level}"] = float(of_level.mean())
+        scores |= _kind_scores(f"{name}.{level}", of_level, names)
+        scores |= {f"{name}.{level}.{each}": float(v.mean()) for each, v in zip(names, of_level, strict=True)}
+    return scores
+
+
+def _group_scores(name: str, values: NDArray[np.float64], names: Sequence[str]) -> dict[str, float]:
+    """Beside those of the levels: "<name>", "<name>.i" and "<name>.v" over all levels."""
+    whole = {name: float(values.mean())}
+    return whole | _kind_scores(name, values, names) | level_scores(name, values, names)
+
+
+def _kind_scores(name: str, values: NDArray[np.float64], names: Sequence[str]) -> dict[str, float]:
+    scores = {}
+    for kind in KINDS:
+        chosen = [each.startswith(kind) for each in names]
+        if any(chosen):
+            scores[f"{name}.{kind[0]}"] = float(values[chosen].mean())
+    return scores
+
+
+def _retrieval_scores(retrieval: Retrieval) -> dict[str, float]:
+    """ "retrieval.map" and "retrieval.map.e" among all distractors, "retrieval.map.100", "retrieval.map.e.100", ..."""
+    scores = {}
+    for pool, values in reversed([*zip(retrieval.pools, np.moveaxis(retrieval.precision, 2, 0), strict=True)]):
+        suffix = "" if pool == ALL else f".{pool}"
+        scores[f"retrieval.map{suffix}"] = float(values.mean())
+        for level, of_level in zip(LEVELS, values.T, strict=True):
+            scores[f"retrieval.map.{level}.{pool}"] = float(of_level.mean())
+    return scores

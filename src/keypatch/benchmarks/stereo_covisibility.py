@@ -1,0 +1,100 @@
+"""Which pairs of a scene count: what the Image Matching Challenge knows of how much two photographs see alike."""
+
+import itertools
+from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
+
+import numpy as np
+from numpy.typing import NDArray
+
+from keypatch.benchmarks.posed_scenes import DEPRECATED, PosedScene
+from keypatch.errors import DataError
+from keypatch.files import reason
+
+SHARED_POINTS = 100  # the challenge's older rule, and that of its bags: pairs with more 3D points in common
+
+Pair = tuple[str, str]
+
+
+def covisible_pairs(scene: PosedScene, covisibility: float, reach: int | None = None) -> tuple[list[Pair], str]:
+    """The pairs that count, and a few words on how they were chosen.
+
+    Those listed in new-vis-pairs/ for this share of the view in common; where there are no such lists, those with more
+    than 100 points in common in the files of visibility/; else all. With `reach`, only photos so near in the order.
+    """
+    folder = scene.folder / "new-vis-pairs"
+    points = None if folder.is_dir() else read_shared_points(scene)
+    if folder.is_dir():
+        pairs, chosen = _read_pairs(folder / f"keys-th-{covisibility:.1f}.npy", scene), f"covisibility {covisibility}"
+    elif points is not None:
+        pairs = [pair for pair in scene.pairs() if points[pair] > SHARED_POINTS]
+        chosen = f"more than {SHARED_POINTS} points in common"
+    else:
+        pairs, chosen = scene.pairs(), "all pairs: the scene has no lists of covisibility"
+    if reach is not None:
+        near = set(scene.pairs(reach))
+        pairs = [pair for pair in pairs if pair in near or pair[::-1] in near]
+        chosen += f", photos at most {reach} apart"
+    if not pairs:
+        raise DataError(f"No pair of {scene.name} counts ({chosen}). Choose a lower covisibility or a longer reach.")
+    return pairs, chosen
+
+
+def read_shared_points(scene: PosedScene) -> Mapping[Pair, int] | None:
+    """How many 3D points the photos of each pair of `scene.pairs()` have in common; None if visibility/ does not say.
+
+    The k-th file of visibility.txt belongs to the k-th photo of images.txt, and its k-th number to the k-th photo.
+    """
+    if not (scene.folder / "visibility.txt").is_file():
+        return None
+    photos, files = (_lines(scene.folder / name) for name in ("images.txt", "visibility.txt"))
+    if len(photos) != len(files):
+        raise DataError(f"{scene.folder}: images.txt has {len(photos)} lines and visibility.txt {len(files)}.")
+    place = {PurePosixPath(line).stem: number for number, line in enumerate(photos)}
+    missing = sorted(scene.by_stem.keys() - place.keys())
+    if missing:
+        raise DataError(f"{scene.folder / 'images.txt'} does not name {missing[0]}, a photo with a camera.")
+    table = np.array([_counts(scene.folder / line, len(photos)) for line in files])  # (photos, photos)
+    places = {name: place[stem] for stem, name in scene.by_stem.items()}
+    most = np.maximum(table, table.T)
+    return {(a, b): int(most[places[a], places[b]]) for a, b in itertools.combinations(scene.names, 2)}
+
+
+def _read_pairs(path: Path, scene: PosedScene) -> list[Pair]:
+    """The pairs of a list of keys <photo>-<photo>."""
+    if not path.is_file():
+        there = ", ".join(sorted(file.name for file in path.parent.glob("*.npy")))
+        raise DataError(f"There is no {path}. Choose the covisibility of a list that is there: {there or 'none is'}.")
+    try:
+        keys = [str(key) for key in np.load(path).ravel()]
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path} is not a list of pairs ({error}). Copy it again.") from None
+    return [_pair(key, scene, path) for key in keys if not DEPRECATED.intersection(key.split("-"))]
+
+
+def _pair(key: str, scene: PosedScene, path: Path) -> Pair:
+    parts, names = key.split("-"), scene.by_stem
+    for cut in range(1, len(parts)):  # a photo's name may have a dash of its own
+        first, second = "-".join(parts[:cut]), "-".join(parts[cut:])
+        if first in names and second in names:
+            return names[first], names[second]
+    raise DataError(f'{path} names the pair "{key}", but these are no two photos of {scene.name}. Copy them there.')
+
+
+def _counts(path: Path, photos: int) -> NDArray[np.float64]:
+    try:
+        counts = np.array(path.read_text(encoding="utf-8").split(), np.float64)
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {reason(error)}.") from None
+    except ValueError as error:
+        raise DataError(f"{path} should hold numbers of points ({error}). Copy it again.") from None
+    if len(counts) != photos or not np.isfinite(counts).all():
+        raise DataError(f"{path} should hold {photos} numbers, one for each photo of images.txt, found {len(counts)}.")
+    return counts
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return [line.strip() for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {reason(error)}.") from None

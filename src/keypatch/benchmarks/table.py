@@ -1,0 +1,164 @@
+"""The benchmarks by name. Each is imported when it is used: a list of their names needs no torch."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any, Literal
+
+from keypatch.benchmarks.result import Result
+from keypatch.describers.protocol import Progress
+from keypatch.errors import KeypatchError
+
+Run = Callable[[Any, Any, Any, Progress | None], Result]  # source, data, settings and progress in
+Given = Literal["feature file", "folder of keypoints.h5", "folder of descriptors/*.bin", "folder of csv descriptors"]
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """How a benchmark is run, and what a person is told about it."""
+
+    load: Callable[[], tuple[type[Any], Run]]
+    line: str
+    headline: tuple[str, ...]  # patterns of the names of the scores that papers print
+    on_patches: bool = False  # the data are a patch set, as open_patches takes it
+    takes: tuple[Given, ...] = ()  # what others have computed, instead of a descriptor
+
+    @property
+    def settings(self) -> type[Any]:
+        """A frozen dataclass whose defaults are the protocol's."""
+        return self.load()[0]
+
+    @property
+    def run(self) -> Run:
+        return self.load()[1]
+
+
+def find_benchmark(name: str) -> Benchmark:
+    """The benchmark of that name; KeypatchError names those there are."""
+    if name not in BENCHMARKS:
+        close = get_close_matches(name, BENCHMARKS, n=1)
+        hint = f' Did you mean "{close[0]}"?' if close else ""
+        raise KeypatchError(f'There is no benchmark "{name}".{hint} Choose one of {", ".join(BENCHMARKS)}.')
+    return BENCHMARKS[name]
+
+
+def headline_scores(result: Result) -> list[str]:
+    """The names of a result's headline scores, in the order of the table."""
+    patterns = BENCHMARKS[result.benchmark].headline if result.benchmark in BENCHMARKS else ("*",)
+    return [name for pattern in patterns for name in result.scores if fnmatchcase(name, pattern)]
+
+
+def kind_of(path: Path) -> Given | None:
+    """Which of the things that others have computed lies there; None if it is none of them."""
+    if path.suffix.lower() in (".h5", ".hdf5"):
+        return "feature file"
+    if not path.is_dir() or (path / "recipe.toml").exists():
+        return None
+    kinds: dict[str, Given] = {
+        "keypoints.h5": "folder of keypoints.h5",
+        "*/keypoints.h5": "folder of keypoints.h5",
+        "descriptors/*.bin": "folder of descriptors/*.bin",
+        "*/*.csv": "folder of csv descriptors",
+    }
+    return next((kind for pattern, kind in kinds.items() if next(path.glob(pattern), None)), None)
+
+
+def _ubc() -> tuple[type[Any], Run]:
+    from keypatch.benchmarks.ubc import Ubc, evaluate_ubc
+
+    return Ubc, evaluate_ubc
+
+
+def _hpatches() -> tuple[type[Any], Run]:
+    from keypatch.benchmarks.hpatches import Hpatches, evaluate_hpatches
+
+    return Hpatches, evaluate_hpatches
+
+
+def _homography() -> tuple[type[Any], Run]:
+    from keypatch.benchmarks.homography import Homography, evaluate_homography
+
+    return Homography, evaluate_homography
+
+
+def _stereo() -> tuple[type[Any], Run]:
+    from keypatch.benchmarks.stereo import Stereo, evaluate_stereo
+
+    return Stereo, evaluate_stereo
+
+
+def _multiview() -> tuple[type[Any], Run]:
+    from keypatch.benchmarks.multiview import Multiview, evaluate_multiview
+
+    return Multiview, evaluate_multiview
+
+
+def _sfm() -> tuple[type[Any], Run]:
+    from keypatch.benchmarks.sfm import Sfm, evaluate_sfm
+
+    return Sfm, evaluate_sfm
+
+
+def _embedding() -> tuple[type[Any], Run]:
+    from keypatch.benchmarks.embedding import Embedding, evaluate_embedding
+
+    return Embedding, evaluate_embedding
+
+
+def _rotation() -> tuple[type[Any], Run]:
+    from keypatch.benchmarks.rotation import Rotation, evaluate_rotation
+
+    return Rotation, evaluate_rotation
+
+
+BENCHMARKS = {
+    "ubc": Benchmark(
+        _ubc,
+        "PhotoTour patches: FPR95, average precision and curves of every pair list; rank-1 over the points",
+        headline=("fpr95.*", "rank1"),
+        on_patches=True,
+    ),
+    "hpatches": Benchmark(
+        _hpatches,
+        "HPatches strips: verification, matching and retrieval of easy, hard and tough patches",
+        headline=("verification.ap", "verification.auc", "matching.map", "retrieval.map"),
+        takes=("folder of csv descriptors",),
+    ),
+    "homography": Benchmark(
+        _homography,
+        "photos of planes with known homographies: matching accuracy at 1 to 10 pixels, homography accuracy",
+        headline=("mma3", "accuracy3", "auc5"),
+        takes=("feature file",),
+    ),
+    "stereo": Benchmark(
+        _stereo,
+        "photos with known cameras, in pairs: mean average accuracy of the relative pose at 10 and 5 degrees",
+        headline=("maa10", "maa5"),
+        takes=("feature file", "folder of keypoints.h5"),
+    ),
+    "multiview": Benchmark(
+        _multiview,
+        "photos with known cameras, in bags of 5, 10 and 25 through COLMAP: accuracy of the poses in its models",
+        headline=("maa10", "maa5"),
+        takes=("feature file", "folder of keypoints.h5"),
+    ),
+    "sfm": Benchmark(
+        _sfm,
+        "photos reconstructed by COLMAP: registered photos, points, track length, reprojection error",
+        headline=("registered", "count.points", "count.observations", "track_length", "error.reprojection"),
+        takes=("feature file", "folder of descriptors/*.bin"),
+    ),
+    "embedding": Benchmark(
+        _embedding,
+        "images in class folders, or any patches: Recall@K among all, NMI and F1 of k-means clusters",
+        headline=("recall@1", "nmi", "f1"),
+        on_patches=True,
+    ),
+    "rotation": Benchmark(
+        _rotation,
+        "photos turned in steps of 15 degrees: of the keypoints found again, those matched correctly",
+        headline=("share",),
+    ),
+}
