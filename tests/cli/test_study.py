@@ -4,8 +4,9 @@ from collections.abc import Callable
 from inspect import signature
 from pathlib import Path
 
-from keypatch.cli.study import methods
+from keypatch.cli.study import methods, ubc
 from keypatch.studies.methods import study_methods
+from keypatch.studies.ubc import PAIR_LIST, study_ubc
 
 THIN = ["--batch", 32, "--set", "network.width=4", "--set", "network.dim=16", "--threads", 1, "--compile", "off"]
 
@@ -53,3 +54,23 @@ def test_the_command_takes_the_arguments_of_its_function() -> None:
     renamed = {"recipe": "recipes", "test": "tests", "seed": "seeds"}
     options = {renamed.get(name, name) for name in signature(methods).parameters}
     assert options == set(signature(study_methods).parameters) - {"reporter"}
+
+
+def test_the_six_splits_are_printed_in_percent_and_written(keypatch: Callable, phototour: Path, tmp_path: Path) -> None:
+    for name in ("liberty", "notredame", "yosemite"):
+        (tmp_path / name).symlink_to(phototour, target_is_directory=True)
+    usual = ["study", "ubc", "--data", tmp_path, "--out", tmp_path / "table", "--pair-list", "m50_120_120_0"]
+    shown = keypatch(*usual, "--beside", "sift")
+    assert shown.code == 0, shown.err
+    head, row = (line.split() for line in shown.out.splitlines()[:2])
+    assert head[3:] == ["ND->LIB", "YOS->LIB", "LIB->ND", "YOS->ND", "LIB->YOS", "ND->YOS", "Mean"]
+    assert row[0] == "sift" and len(row) == 6 and len(set(row[2:])) == 1  # one set under three names
+    assert f"Written: {tmp_path / 'table' / 'table.md'}" in shown.out
+    refused = keypatch(*usual, "--runs", phototour, phototour, phototour)
+    assert refused.code == 2
+    assert "is not a training run" in refused.err
+
+
+def test_the_ubc_command_takes_the_arguments_of_its_function() -> None:
+    assert set(signature(ubc).parameters) == set(signature(study_ubc).parameters) - {"reporter"}
+    assert signature(ubc).parameters["pair_list"].default == PAIR_LIST

@@ -13,6 +13,11 @@ EXAMPLES = examples(
     "keypatch study methods --data embedded --pairs 20000 --recipe hynet",
 )
 
+UBC_EXAMPLES = examples(
+    "keypatch study ubc --runs runs/liberty runs/notredame runs/yosemite --data data",
+    "keypatch study ubc --beside sift --beside rootsift --data data",
+)
+
 app = typer.Typer(no_args_is_help=True)
 
 
@@ -81,3 +86,48 @@ def methods(
         console.print(f"{row.name}: {why(row)}")
     if not dry:
         console.print(f"Written: {out / 'table.md'}")
+
+
+@app.command("ubc", epilog=UBC_EXAMPLES)
+def ubc(
+    data: Annotated[Path, typer.Option(help="The folder that holds liberty, notredame and yosemite.")],
+    runs: Annotated[
+        tuple[str, str, str] | None,
+        typer.Option(
+            metavar="RUN RUN RUN", help="Run folders, one trained on each set; liberty=RUN says which it was."
+        ),
+    ] = None,
+    out: Annotated[Path, typer.Option(help="The study's folder; rows are added to those in it.")] = Path("studies/ubc"),
+    name: Annotated[str | None, typer.Option(help="Of the row; the recipe's name if not given.")] = None,
+    beside: Annotated[list[str] | None, typer.Option(help="sift or rootsift, scored too; may be repeated.")] = None,
+    pair_list: Annotated[
+        str, typer.Option(help="The list of pairs that makes the table, without .txt.")
+    ] = "m50_100000_100000_0",
+    device: Device = "auto",
+    precision: Precision = "auto",
+) -> None:
+    """Score three runs on the six splits of PhotoTour, as the papers' tables; Ctrl-C and again goes on."""
+    from keypatch.studies.ubc import study_ubc
+    from keypatch.studies.ubc_page import COLUMNS, score_cells
+    from keypatch.training.progress import reporter_for
+
+    table = study_ubc(
+        runs or (),
+        data,
+        out,
+        name=name,
+        beside=beside or (),
+        pair_list=pair_list,
+        device=device,
+        precision=precision,
+        reporter=reporter_for(),
+    )
+    rows = [[row.name, "last", *score_cells(row.last(), table.fpr95)] for row in table.rows]
+    rows += [
+        [row.name, "best on the test sets", *score_cells(row.best(table.fpr95), table.fpr95)]
+        for row in table.rows
+        if row.is_trained
+    ]
+    console = open_console()
+    print_table(console, ["FPR95 %", "checkpoint", *COLUMNS], rows, numbers=True)
+    console.print(f"Written: {out / 'table.md'}")
