@@ -30,7 +30,9 @@ NAMES = [
     "read_features",
     "read_matches",
     "reconstruct",
+    "report",
     "study_methods",
+    "study_ubc",
     "train",
 ]
 

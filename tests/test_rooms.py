@@ -29,8 +29,8 @@ ROOMS = [
     "building",
     "doctor",
     "benchmarks",
-    "studies",
     "reports",
+    "studies",
     "cli",
 ]
 FRONT_DOOR = {"__init__.py", "__main__.py"}  # the public names reach into every room

@@ -24,12 +24,14 @@ if TYPE_CHECKING:
     from keypatch.patches.patch_set import PatchSet as PatchSet
     from keypatch.recipes import find_recipe as find_recipe
     from keypatch.reconstruction.reconstructing import reconstruct as reconstruct
+    from keypatch.reports.reporting import report as report
     from keypatch.studies.inspecting import Inspection as Inspection
     from keypatch.studies.inspecting import inspect as inspect
     from keypatch.studies.listing import list_names as list_names
     from keypatch.studies.methods import study_methods as study_methods
     from keypatch.studies.quickstart import quickstart as quickstart
     from keypatch.studies.training import train as train
+    from keypatch.studies.ubc import study_ubc as study_ubc
     from keypatch.training.recipe import Recipe as Recipe
     from keypatch.zoo.finding import find as find
 
@@ -56,7 +58,9 @@ _HOME = {
     "read_features": "features.feature_files",
     "read_matches": "matching.match_files",
     "reconstruct": "reconstruction.reconstructing",
+    "report": "reports.reporting",
     "study_methods": "studies.methods",
+    "study_ubc": "studies.ubc",
     "train": "studies.training",
 }
 

@@ -6,43 +6,80 @@ from pathlib import Path
 
 import pytest
 
-from keypatch.metrics import FPR_RULES
+from keypatch.benchmarks.table import BENCHMARKS
 
 
-def test_scores_are_printed_in_percent_and_written(keypatch: Callable, phototour: Path, tmp_path: Path) -> None:
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KEYPATCH_CACHE", str(tmp_path / "cache"))
+
+
+def row_of(shown: str, title: str) -> list[str]:
+    return next(line for line in shown.splitlines() if line.startswith(title)).removeprefix(title).split()
+
+
+def test_headline_scores_are_printed_in_percent_with_their_interval(
+    keypatch: Callable, phototour: Path, tmp_path: Path
+) -> None:
     out = tmp_path / "result.json"
     shown = keypatch("evaluate", "rootsift", "--data", phototour, "--out", out)
-    assert shown.code == 0
+    assert shown.code == 0 and shown.err == ""
     assert str(out) in shown.out
     result = json.loads(out.read_text())
     assert result["descriptor"] == "rootsift"
-    row = next(line for line in shown.out.splitlines() if line.startswith("m50_120_120_0"))
-    assert row.split()[1] == f"{100 * result['scores']['fpr95.m50_120_120_0']:.2f}"
+    score, interval, *units = row_of(shown.out, "FPR95 % m50_120_120_0")
+    assert score == f"{100 * result['scores']['fpr95.m50_120_120_0']:.2f}"
+    low, high = map(float, interval.strip("()").split("-"))
+    assert low <= float(score) <= high
+    assert units == ["120", "pairs"]
+    assert row_of(shown.out, "rank-1 %")[-2:] == ["60", "points"]
 
 
-def test_the_spread_is_printed_as_a_plain_number(keypatch: Callable, phototour: Path, tmp_path: Path) -> None:
+def test_details_follow_and_the_spread_is_a_plain_number(keypatch: Callable, phototour: Path, tmp_path: Path) -> None:
     shown = keypatch("evaluate", "rootsift", "--data", phototour, "--out", tmp_path / "result.json")
     scores = json.loads((tmp_path / "result.json").read_text())["scores"]
-    header, row = shown.out.splitlines()[1:3]
-    assert header.split()[-2:] == ["M1", "d*M2"]
-    assert row.split()[-2:] == [f"{scores['spread.m1']:.4f}", f"{scores['spread.dm2']:.4f}"]
+    titles = next(line for line in shown.out.splitlines() if "M1" in line)
+    assert titles.split() == ["AP", "%", "AUC", "%", "M1", "d*M2"]
+    assert row_of(shown.out, "all") == [f"{scores['spread.m1']:.4f}", f"{scores['spread.dm2']:.4f}"]
+    assert row_of(shown.out, "m50_120_120_0")[0] == f"{100 * scores['ap.m50_120_120_0']:.2f}"
 
 
-def test_hpatches_has_a_column_per_level_and_a_row_per_sequence(keypatch: Callable, strips: Path) -> None:
+@pytest.mark.parametrize("width", [40, 60, 100])
+def test_a_narrow_terminal_cuts_nothing_off(
+    keypatch: Callable, phototour: Path, monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    wide = keypatch("evaluate", "rootsift", "--data", phototour).out
+    monkeypatch.setenv("COLUMNS", str(width))
+    narrow = keypatch("evaluate", "rootsift", "--data", phototour).out
+    assert max(map(len, narrow.splitlines())) <= width
+    assert set(wide.split()) <= set(narrow.split())
+
+
+def test_hpatches_has_its_tasks_above_and_its_sequences_below(keypatch: Callable, strips: Path) -> None:
     shown = keypatch("evaluate", "sift", "--on", "hpatches", "--data", strips)
     assert shown.code == 0
-    assert [line.split()[0] for line in shown.out.splitlines()[2:]] == ["all", "i", "v", "i_light", "v_view"]
+    first = [line.split()[0] for line in shown.out.splitlines() if line and not line.startswith(" ")]
+    assert first[:5] == ["sift", "verification", "verification", "matching", "retrieval"]
+    assert {"i_light", "v_view"} <= set(first[5:])
 
 
 def test_only_the_chosen_sequence_is_scored(keypatch: Callable, strips: Path) -> None:
-    shown = keypatch("evaluate", "sift", "--on", "hpatches", "--data", strips, "--sequence", "view")
+    shown = keypatch("evaluate", "sift", "--on", "hpatches", "--data", strips, "--set", "sequences=view")
     assert "v_view" in shown.out
     assert "i_light" not in shown.out
 
 
-def test_help_names_every_rule(keypatch: Callable) -> None:
+def test_a_setting_reaches_the_result(keypatch: Callable, phototour: Path, tmp_path: Path) -> None:
+    out = tmp_path / "r.json"
+    words = ["--set", "rule=hynet", "--set", "pictures=false"]
+    assert keypatch("evaluate", "sift", "--data", phototour, *words, "--out", out).code == 0
+    result = json.loads(out.read_text())
+    assert result["settings"]["rule"] == "hynet" and result["pictures"] == {}
+
+
+def test_help_names_every_benchmark(keypatch: Callable) -> None:
     shown = keypatch("evaluate", "--help").out
-    assert all(rule in shown for rule in FPR_RULES)
+    assert all(name in shown for name in BENCHMARKS)
 
 
 @pytest.mark.parametrize(
@@ -50,9 +87,12 @@ def test_help_names_every_rule(keypatch: Callable) -> None:
     [
         (["rotsift"], ["rotsift", 'Did you mean "rootsift"']),
         (["sift", "--on", "brown"], ["brown", "ubc, hpatches"]),
-        (["sift", "--rule", "rnak"], ["rnak", "rank"]),
-        (["sift", "--sequence", "boat"], ["--sequence", "--on hpatches"]),
+        (["sift", "--set", "rule=rnak"], ["rnak", "rank, optimistic"]),
+        (["sift", "--set", "sequences=boat"], ['Ubc has no field "sequences"', "rule"]),
+        (["sift", "--on", "hpatches", "--set", "rule=hynet"], ['Hpatches has no field "rule"', "sequences"]),
+        (["sift", "--rule", "hynet"], ["No such option", "--rule"]),
         (["sift", "--device", "tpu", "--out", "no/such/folder/r.json"], ["no/such/folder"]),
+        (["features.h5"], ["features.h5 is a feature file", "homography"]),
     ],
 )
 def test_a_wrong_argument_is_named_with_its_remedy(
@@ -70,15 +110,28 @@ def test_a_missing_folder_is_named(keypatch: Callable, tmp_path: Path) -> None:
     assert str(tmp_path / "liberty") in shown.err
 
 
-def test_rule_and_hpatches_do_not_go_together(keypatch: Callable, strips: Path) -> None:
-    shown = keypatch("evaluate", "sift", "--on", "hpatches", "--data", strips, "--rule", "hynet")
-    assert shown.code == 2
-    assert "--rule belongs to --on ubc" in shown.err
+def test_descriptors_are_kept_unless_it_is_forbidden(keypatch: Callable, phototour: Path, tmp_path: Path) -> None:
+    keypatch("evaluate", "sift", "--data", phototour, "--no-cache")
+    assert not list((tmp_path / "cache").rglob("*.npy"))
+    keypatch("evaluate", "sift", "--data", phototour)
+    assert len(list((tmp_path / "cache").rglob("*.npy"))) == 1
+
+
+@pytest.mark.filterwarnings("default")
+def test_a_cache_that_cannot_be_written_is_one_sentence(
+    keypatch: Callable, phototour: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("KEYPATCH_CACHE", str(tmp_path / "file"))
+    shown = keypatch("evaluate", "sift", "--data", phototour)
+    assert shown.code == 0 and "FPR95 %" in shown.out
+    assert shown.err.startswith("keypatch: Descriptors cannot be kept in ") and len(shown.err.splitlines()) == 1
 
 
 def test_classes_of_images_have_a_column_per_k_and_a_row_of_deviations(keypatch: Callable, phototour: Path) -> None:
     shown = keypatch("evaluate", "rootsift", "--on", "embedding", "--data", phototour)
     assert shown.code == 0
-    titles, *rows = shown.out.splitlines()[1:]
-    assert " ".join(titles.split()) == "R@1 % R@10 % R@100 % NMI % F1 % M1 d*M2"
-    assert [row.split()[0] for row in rows] == ["all", "sd"] and len(rows[1].split()) == 3
+    titles = next(line for line in shown.out.splitlines() if "R@10 %" in line)
+    assert " ".join(titles.split()) == "R@10 % R@100 % NMI % F1 % M1 d*M2"
+    assert len(row_of(shown.out, "sd")) == 2
+    assert row_of(shown.out, "R@1 %")[-1] == "images"

@@ -4,6 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
+from keypatch.benchmarks.settings import list_settings
+from keypatch.benchmarks.table import BENCHMARKS
 from keypatch.recipes import PAPERS, RECIPES
 from keypatch.studies.listing import KINDS
 from keypatch.training.recipe_files import recipe_from_toml
@@ -41,6 +43,28 @@ def test_a_recipe_is_printed_as_a_recipe_file(keypatch: Callable, name: str) -> 
     assert recipe_from_toml(shown.out) == RECIPES[name]
 
 
+def test_every_benchmark_has_one_line(keypatch: Callable) -> None:
+    lines = keypatch("list", "benchmarks").out.splitlines()
+    assert [line.split(maxsplit=1)[1].strip() for line in lines[1:] if line] == [b.line for b in BENCHMARKS.values()]
+
+
+@pytest.mark.parametrize("name", BENCHMARKS)
+def test_a_benchmark_is_printed_with_its_settings(keypatch: Callable, name: str) -> None:
+    shown = keypatch("list", name)
+    assert shown.code == 0
+    assert shown.out.startswith(f"{name}: {BENCHMARKS[name].line}")
+    rows = {line.split()[0]: line for line in shown.out.splitlines() if line}
+    for setting in list_settings(BENCHMARKS[name].settings):
+        assert setting.default in rows[setting.path] and setting.about in rows[setting.path]
+
+
+def test_a_narrow_terminal_wraps_the_lines(keypatch: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    for words in ([], ["stereo"]):
+        shown = keypatch("list", *words).out
+        assert max(map(len, shown.splitlines())) <= 60 and "\N{HORIZONTAL ELLIPSIS}" not in shown
+
+
 @pytest.mark.parametrize("name", ["hynet-notredame", "rootsift"])
 def test_a_descriptor_is_left_to_inspect(keypatch: Callable, name: str) -> None:
     shown = keypatch("list", name)
@@ -49,7 +73,9 @@ def test_a_descriptor_is_left_to_inspect(keypatch: Callable, name: str) -> None:
     assert keypatch("inspect", name).code == 0
 
 
-@pytest.mark.parametrize(("wrong", "near"), [("recipies", "recipes"), ("hinet", "hynet"), ("losess", "losses")])
+@pytest.mark.parametrize(
+    ("wrong", "near"), [("recipies", "recipes"), ("hinet", "hynet"), ("losess", "losses"), ("stereos", "stereo")]
+)
 def test_another_name_is_told_the_nearest_and_the_lists(keypatch: Callable, wrong: str, near: str) -> None:
     shown = keypatch("list", wrong)
     assert shown.code == 2

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from keypatch.cli import describe, doctor, evaluate, inspect, main, match, quickstart, reconstruct, study, train
+from keypatch.cli import describe, doctor, evaluate, inspect, main, match, quickstart, reconstruct, report, study, train
 from keypatch.cli import list as list_
 
 COMMANDS = (
@@ -20,14 +20,16 @@ COMMANDS = (
     "train",
     "evaluate",
     "study methods",
+    "study ubc",
     "describe",
     "match",
     "reconstruct",
     "doctor",
+    "report",
 )
 EXAMPLES = [
     line
-    for module in (describe, doctor, evaluate, inspect, list_, match, quickstart, reconstruct, study, train)
+    for module in (describe, doctor, evaluate, inspect, list_, match, quickstart, reconstruct, report, study, train)
     for line in module.EXAMPLES.splitlines()
     if line.startswith("keypatch")
 ]
@@ -150,11 +152,12 @@ def test_main_exits_with_the_code_of_the_run(monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.parametrize(
     ("command", "function", "renamed", "only_in_python"),
     [
-        (train.train, "train", {}, {"reporter", "checkpoint_seconds", "keep"}),
-        (evaluate.evaluate, "evaluate", {"sequence": "sequences"}, set()),
+        (train.train, "train", {}, {"reporter", "checkpoint_seconds"}),
+        (evaluate.evaluate, "evaluate", {}, {"progress"}),
         (inspect.inspect, "inspect", {}, set()),
         (quickstart.quickstart, "quickstart", {}, {"reporter"}),
         (list_.list_command, "list_names", {}, set()),
+        (report.report, "report", {}, set()),
     ],
 )
 def test_a_command_takes_the_arguments_of_its_function(

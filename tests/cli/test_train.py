@@ -24,6 +24,15 @@ def test_options_reach_the_recipe_of_the_run(keypatch: Callable, phototour: Path
     assert "100%" in shown.err  # progress goes to stderr, so that stdout can be piped
 
 
+def test_weights_are_kept_on_the_way(keypatch: Callable, phototour: Path, tmp_path: Path) -> None:
+    words = ["--out", tmp_path / "run", "--pairs", 64, "--keep", 0.5, "--keep", 1, *THIN]
+    assert keypatch("train", "hardnet", "--data", phototour, *words).code == 0
+    assert {path.name for path in (tmp_path / "run" / "checkpoints").glob("at-*")} == {
+        "at-050.safetensors",
+        "at-100.safetensors",
+    }
+
+
 def test_the_run_folder_is_named_after_the_recipe(
     keypatch: Callable, phototour: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -53,6 +62,7 @@ def test_a_second_run_into_the_same_folder_is_refused(keypatch: Callable, photot
         ("hardnet", ["--resume"], ["no run to resume"]),
         ("hardnet", ["--from", "nowhere.safetensors"], ["nowhere.safetensors"]),
         ("hardnet", ["--split", "a"], ["--split a"]),
+        ("hardnet", ["--keep", "50"], ["50", "0.5"]),
         ("missing.toml", [], ["missing.toml"]),
     ],
 )

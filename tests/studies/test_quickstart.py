@@ -1,40 +1,53 @@
 """The quickstart, on a small set; on the embedded photographs it is slow."""
 
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from keypatch.benchmarks import Result
+from keypatch.sampling import RandomPairs
 from keypatch.studies import quickstart as study
 
 
-@pytest.fixture
-def short(monkeypatch: pytest.MonkeyPatch, small_set: Path) -> None:
-    from dataclasses import replace
-
-    from keypatch.sampling import RandomPairs
-
-    monkeypatch.setattr(study, "TRAIN", str(small_set))
-    monkeypatch.setattr(study, "TEST", str(small_set))
-    monkeypatch.setattr(study, "RECIPE", replace(study.RECIPE, sampler=RandomPairs(pairs=32), pairs=96))
+@pytest.fixture(scope="module")
+def short(small_set: Path) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(study, "TRAIN", str(small_set))
+        patch.setattr(study, "TEST", str(small_set))
+        patch.setattr(study, "RECIPE", replace(study.RECIPE, sampler=RandomPairs(pairs=32), pairs=96))
+        yield
 
 
-@pytest.mark.usefixtures("short")
-def test_four_descriptors_are_scored_and_their_results_lie_in_the_run_folder(tmp_path: Path) -> None:
-    done = study.quickstart(tmp_path / "run")
+@pytest.fixture(scope="module")
+def done(short: None, tmp_path_factory: pytest.TempPathFactory) -> study.Quickstart:
+    return study.quickstart(tmp_path_factory.mktemp("runs") / "run")
+
+
+def test_four_descriptors_are_scored_and_their_results_lie_in_the_run_folder(done: study.Quickstart) -> None:
     assert [result.descriptor for result in done.results] == ["sift", "rootsift", "untrained", "trained"]
     for result in done.results:
         assert Result.load(done.folder / f"{result.descriptor}.json").scores == result.scores
     assert (done.folder / "recipe.toml").exists()
 
 
-@pytest.mark.usefixtures("short")
-def test_a_second_call_uses_the_run_and_gives_the_same_scores(tmp_path: Path) -> None:
-    first = study.quickstart(tmp_path / "run")
-    log = (tmp_path / "run" / "log.jsonl").read_text()
-    second = study.quickstart(tmp_path / "run")
-    assert (tmp_path / "run" / "log.jsonl").read_text() == log
-    assert [result.scores for result in second.results] == [result.scores for result in first.results]
+def test_it_ends_with_a_match_picture_and_a_page_of_everything(done: study.Quickstart) -> None:
+    with Image.open(done.picture) as picture:
+        assert picture.width > 2 * picture.height  # two photographs side by side
+    page = done.page.read_text(encoding="utf-8")
+    assert (done.picture.parent, done.page.parent) == (done.folder, done.folder)
+    assert all(f">{name}</span>" in page for name in ("sift", "rootsift", "untrained", "trained"))
+    assert 'alt="a photograph and a turned view of it, matched, trained"' in page
+    assert ">Training</h2>" in page and ">Loss</figcaption>" in page
+
+
+def test_a_second_call_uses_the_run_and_gives_the_same_scores(done: study.Quickstart) -> None:
+    log = (done.folder / "log.jsonl").read_text()
+    second = study.quickstart(done.folder)
+    assert (done.folder / "log.jsonl").read_text() == log
+    assert [result.scores for result in second.results] == [result.scores for result in done.results]
 
 
 @pytest.mark.slow

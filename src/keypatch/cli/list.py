@@ -1,4 +1,4 @@
-"""`keypatch list`: the names that commands take, and a recipe whole."""
+"""`keypatch list`: the names that commands take, a recipe whole, and the settings of a benchmark."""
 
 from collections.abc import Sequence
 from itertools import groupby
@@ -13,18 +13,24 @@ from keypatch.cli.printing import open_console, print_facts, print_table
 if TYPE_CHECKING:
     from keypatch.studies.listing import Name
 
-EXAMPLES = examples("keypatch list recipes", "keypatch list hynet > mine.toml")
+EXAMPLES = examples("keypatch list hynet > mine.toml", "keypatch list hpatches")
 
 
 def list_command(
     kind: Annotated[
         str | None,
-        typer.Argument(help="Only these: descriptors, recipes, networks, losses or benchmarks; or a recipe's name."),
+        typer.Argument(
+            help="Only descriptors, recipes, networks, losses or benchmarks; or the name of one recipe or benchmark."
+        ),
     ] = None,
 ) -> None:
-    """List the descriptors, recipes, networks, loss terms and benchmarks there are, or print one recipe as TOML."""
+    """List the names there are; print one recipe as TOML, or the settings of one benchmark."""
+    from keypatch.benchmarks.table import BENCHMARKS
     from keypatch.studies.listing import KINDS, list_names, recipe_text
 
+    if kind in BENCHMARKS:
+        _print_benchmark(open_console(), kind)
+        return
     if kind is not None and kind not in KINDS:
         typer.echo(recipe_text(kind), nl=False)
         return
@@ -35,6 +41,17 @@ def list_command(
         else:
             print_table(console, [title, ""], [(entry.name, entry.about) for entry in names])
         console.print()
+
+
+def _print_benchmark(console: Console, name: str) -> None:
+    from keypatch.benchmarks.settings import list_settings
+    from keypatch.benchmarks.table import BENCHMARKS
+
+    benchmark = BENCHMARKS[name]
+    console.print(f"{name}: {benchmark.line}\n")
+    lines = [(each.path, each.default, each.about) for each in list_settings(benchmark.settings)]
+    print_table(console, ["--set", "default", ""], lines)
+    console.print(f"\nThe whole protocol: docs/benchmarks/{name}.md")
 
 
 def _print_by_paper(console: Console, title: str, names: Sequence["Name"]) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from keypatch.cli import describe, doctor, evaluate, inspect, match, quickstart, reconstruct, study, train
+from keypatch.cli import describe, doctor, evaluate, inspect, match, quickstart, reconstruct, report, study, train
 from keypatch.cli import list as list_  # not the builtin
 from keypatch.errors import Interrupted, KeypatchError
 
@@ -31,6 +31,7 @@ app.command("describe", epilog=describe.EXAMPLES)(describe.describe)
 app.command("match", epilog=match.EXAMPLES)(match.match)
 app.command("reconstruct", epilog=reconstruct.EXAMPLES)(reconstruct.reconstruct)
 app.command("doctor", epilog=doctor.EXAMPLES)(doctor.doctor)
+app.command("report", epilog=report.EXAMPLES)(report.report)
 app.add_typer(study.app, name="study")
 
 

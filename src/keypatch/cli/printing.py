@@ -1,35 +1,92 @@
-"""How the commands print: tables for people, the same without colours and line breaks when piped."""
+"""How the commands print: tables for people, the same without colours when piped, and how far long work is."""
 
-from collections.abc import Iterable, Mapping, Sequence
+import os
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 from rich.console import Console
 from rich.table import Table
 
-PIPED_WIDTH = 400  # a file has no right edge: nothing is cut off or wrapped
+PIPED_WIDTH = 400  # a file has no right edge: nothing is wrapped, unless $COLUMNS says where it ends
+GAP = 3  # spaces between columns
+A_MOMENT = 1.0  # seconds before which nobody wants to be told about progress
 
 
 def open_console() -> Console:
-    console = Console(highlight=False, markup=False)
-    return console if console.is_terminal else Console(highlight=False, markup=False, width=PIPED_WIDTH)
+    console, chosen = Console(highlight=False, markup=False), os.environ.get("COLUMNS", "")
+    if console.is_terminal or (chosen.isdigit() and int(chosen)):
+        return console
+    return Console(highlight=False, markup=False, width=PIPED_WIDTH)
 
 
 def print_table(
     console: Console, columns: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: bool = False
 ) -> None:
-    """Rows of text; with `numbers`, what follows the first column stands to the right."""
-    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
-    for index, column in enumerate(columns):
-        right = numbers and index > 0
-        table.add_column(column, justify="right" if right else "left", no_wrap=right or index == 0)
-    for row in rows:
-        table.add_row(*row)
-    console.print(table)
+    """Rows of text; with `numbers`, what follows the first column stands to the right.
+
+    Columns of numbers that do not fit beside each other follow below, so that none is cut off.
+    """
+    lines = list(rows)
+    for shown in _fitting(console.width, columns, lines) if numbers else [list(range(len(columns)))]:
+        table = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0))
+        for index in shown:
+            right = numbers and index > 0
+            table.add_column(columns[index], justify="right" if right else "left", no_wrap=right, overflow="fold")
+        for line in lines:
+            if any(line[index] for index in shown[1:]):
+                table.add_row(*(line[index] for index in shown))
+        console.print(table)
 
 
 def print_facts(console: Console, facts: Mapping[str, str]) -> None:
     table = Table.grid(padding=(0, 2, 0, 2))
-    table.add_column(style="bold", no_wrap=True)
+    table.add_column(style="bold", overflow="fold")
     table.add_column(overflow="fold")
     for name, value in facts.items():
         table.add_row(name, value)
     console.print(table)
+
+
+@contextmanager
+def show_progress() -> Iterator[Callable[[int, int], None]]:
+    """A function to call with what is done and what there is to do, for a line about work of more than a moment.
+
+    Warnings become sentences without the line of code that gave them.
+    """
+    from keypatch.features.progress import ProgressLine  # here, so that a help text imports no numpy
+
+    begun, line, last = time.monotonic(), ProgressLine(sys.stderr), (0, 0)
+
+    def show(done: int, total: int) -> None:
+        nonlocal line, last
+        if total != last[1] or done < last[0]:  # another stage of the work, with a rate of its own
+            line.__exit__()
+            line = ProgressLine(sys.stderr)
+        last = done, total
+        if time.monotonic() - begun > A_MOMENT:
+            line.count(done, total, "steps")
+
+    def say(message: Warning | str, *_: object, **__: object) -> None:
+        line.say(f"keypatch: {message}")
+
+    try:
+        with warnings.catch_warnings():
+            warnings.showwarning = say
+            yield show
+    finally:
+        line.__exit__()
+
+
+def _fitting(width: int, columns: Sequence[str], lines: Sequence[Sequence[str]]) -> Iterator[list[int]]:
+    """The columns in groups that fit the width, each with the first column before it."""
+    widths = [max(map(len, cells)) + GAP for cells in zip(columns, *lines, strict=True)]
+    group = [0]
+    for index in range(1, len(columns)):
+        if len(group) > 1 and sum(widths[each] for each in group) + widths[index] - GAP > width:
+            yield group
+            group = [0]
+        group.append(index)
+    yield group

@@ -16,7 +16,7 @@ def quickstart(
     out: Annotated[Path, typer.Option(help="The run folder; a run in it is gone on with.")] = Path("runs/quickstart"),
     pairs: Annotated[int | None, typer.Option(help="Budget in pairs, if not the default.")] = None,
 ) -> None:
-    """Train a descriptor on embedded photographs and compare it with SIFT: no download, a few minutes."""
+    """Train a descriptor on embedded photographs, compare it with SIFT and show it: no download, a few minutes."""
     from keypatch.studies.quickstart import quickstart as run
     from keypatch.training.progress import reporter_for
 
@@ -25,5 +25,6 @@ def quickstart(
     print_comparison(console, done.results)
     console.print(
         f"\nThe trained network, its log and these results: {done.folder}\n"
-        f"More about it: keypatch inspect {done.folder}"
+        f"Two views matched with it: {done.picture}\n"
+        f"All of it on one page, for your browser: {done.page}"
     )

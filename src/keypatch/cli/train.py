@@ -29,6 +29,9 @@ def train(
     split: Annotated[str | None, typer.Option(help="The training part of an HPatches split: a, b or c.")] = None,
     seed: Annotated[int | None, typer.Option(help="Instead of the recipe's seed.")] = None,
     threads: Annotated[int | None, typer.Option(help="CPU threads; with 1, a repeated run is bit-identical.")] = None,
+    keep: Annotated[
+        list[float] | None, typer.Option(help="Keep the weights at this share of the run, 0.5; may be repeated.")
+    ] = None,
     tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Write TensorBoard events too.")] = False,
     allow_partial: Annotated[bool, typer.Option("--allow-partial", help="Accept a set copied in part.")] = False,
     device: Device = "auto",
@@ -55,6 +58,7 @@ def train(
         precision=precision,
         compile=compile,
         threads=threads,
+        keep=keep or (),
         tensorboard=tensorboard,
         reporter=reporter_for(),
     )

@@ -1,4 +1,4 @@
-"""The quickstart: a descriptor trained on embedded photographs and compared with SIFT, in minutes and offline."""
+"""The quickstart: a descriptor trained on embedded photographs, compared with SIFT and shown; minutes, offline."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -9,7 +9,9 @@ from keypatch.benchmarks import Result, evaluate_ubc
 from keypatch.describers import Describer, SiftDescriber
 from keypatch.describers.network import NetworkDescriber
 from keypatch.recipes import HARDNET
+from keypatch.reports import report
 from keypatch.sampling import RandomPairs
+from keypatch.studies.match_picture import draw_embedded_matches, small_png
 from keypatch.studies.training import train
 from keypatch.training import SGD, Recipe
 from keypatch.training.checkpoints import load_run_weights
@@ -31,18 +33,20 @@ RECIPE = replace(
 
 @dataclass(frozen=True)
 class Quickstart:
-    """The run folder and the results on the embedded test split, from hand-made to trained."""
+    """The run folder, the results on the embedded test split, from hand-made to trained, and what shows them."""
 
     folder: Path
     results: tuple[Result, ...]
+    picture: Path  # of matches
+    page: Path  # the report
 
 
 def quickstart(
     out: str | Path = "runs/quickstart", pairs: int | None = None, reporter: Reporter | None = None
 ) -> Quickstart:
-    """Train on the embedded photographs, score SIFT, RootSIFT, the untrained and the trained network.
+    """Train on the embedded photographs, score SIFT, RootSIFT, the untrained and the trained network, show the results.
 
-    A run that is already in `out` is gone on with, so that a second call only prints.
+    A run that is already in `out` is gone on with, so that a second call only scores and shows.
     """
     reporter = reporter or Silent()
     folder = Path(out)
@@ -52,10 +56,15 @@ def quickstart(
     reporter.say("Scoring on photographs that were not trained on")
     trained = NetworkDescriber(load_run_weights(folder)[1], "trained")
     describers: tuple[Describer, ...] = (SiftDescriber(), SiftDescriber(root=True), _untrained(recipe), trained)
-    results = tuple(evaluate_ubc(describer, TEST) for describer in describers)
+    results = [evaluate_ubc(describer, TEST) for describer in describers]
+    reporter.say("Matching a photograph with a turned view of it")
+    picture = draw_embedded_matches(folder, folder / "match.png")
+    pictures = {"a photograph and a turned view of it, matched": small_png(picture), **results[-1].pictures}
+    results[-1] = replace(results[-1], pictures=pictures)
     for result in results:
         result.save(folder / f"{result.descriptor}.json")
-    return Quickstart(folder, results)
+    page = report([folder], folder / "report.html", title="Quickstart")
+    return Quickstart(folder, tuple(results), picture, page)
 
 
 def _untrained(recipe: Recipe) -> Describer:
