@@ -15,12 +15,14 @@ from keypatch.provenance import provenance
 QUESTIONS = 400
 
 
-def result_of(name: str, right: NDArray[np.bool_], score: str = "rank1", data: str = "12ab") -> Result:
+def result_of(
+    name: str, right: NDArray[np.bool_], score: str = "rank1", data: str = "12ab", **settings: object
+) -> Result:
     """A result whose score is the share of questions answered rightly."""
     return Result(
         benchmark="ubc",
         descriptor=name,
-        settings={"data": "liberty"},
+        settings={"data": "liberty", **settings},
         scores={score: float(right.mean())},
         curves={},
         provenance=provenance(data=data),
@@ -98,6 +100,37 @@ def test_what_is_not_the_same_cannot_be_compared(change: dict[str, Any], words: 
     other = replace(A, descriptor="b", **change)
     with pytest.raises(KeypatchError, match=f"The results of a and b cannot be compared: .*{words}"):
         compare(A, other, "rank1")
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "words"),
+    [
+        ({"rule": "rank"}, {"rule": "discovery"}, 'rule is "rank" in one and "discovery" in the other'),
+        ({"features": {"keypoints": 2048}}, {"features": {"keypoints": 8000}}, "features.keypoints is 2048 .* 8000 in"),
+        ({}, {"seeds": [0, 1]}, r"seeds is null in one and \[0, 1\] in the other"),
+    ],
+)
+def test_other_settings_cannot_be_compared(ours: dict[str, Any], theirs: dict[str, Any], words: str) -> None:
+    right = np.arange(QUESTIONS) % 2 == 0
+    with pytest.raises(KeypatchError, match=f"The results of a and b cannot be compared: {words}"):
+        compare(result_of("a", right, **ours), result_of("b", right, **theirs), "rank1")
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [
+        ({"card": {"date": "2026-01-02"}}, {"card": {"date": "2026-01-03"}}),
+        ({"features": {"patch_sigmas": 12.0, "keypoints": 9}}, {"features": {"patch_sigmas": 24.0, "keypoints": 9}}),
+        ({"data": "liberty"}, {"data": "liberty copied"}),
+        ({"seeds": (0, 1)}, {"seeds": [0, 1]}),
+    ],
+)
+def test_what_is_told_of_the_data_and_of_the_descriptor_parts_nothing(
+    ours: dict[str, Any], theirs: dict[str, Any]
+) -> None:
+    right = np.arange(QUESTIONS) % 2 == 0
+    one, two = (replace(result_of(name, right), settings=each) for name, each in (("a", ours), ("b", theirs)))
+    assert compare(one, two, "rank1").value == 0
 
 
 def test_a_single_unit_cannot_tell() -> None:

@@ -1,7 +1,7 @@
 """Images with classes: retrieval, clusters, and what the result says about them."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -52,6 +52,12 @@ def test_classes_that_are_apart_are_found(images: PatchSet) -> None:
     assert 0.5 < result.scores["nmi"] <= 1 and result.scores["nmi.sd"] > 0  # random starts miss some of the five
     assert result.benchmark == "embedding" and result.settings["classes"] == CLASSES
     assert "k-means, 5 random starts from seed 0" in result.settings["clustering"]
+
+
+def test_the_result_has_the_card_of_the_set_where_there_is_one(images: PatchSet) -> None:
+    assert "card" not in evaluate_embedding(Corners(), images).settings
+    result = evaluate_embedding(Corners(), replace(images, card={"made_from": "greys"}))
+    assert result.settings["card"] == {"made_from": "greys"}
 
 
 def test_embeddings_are_compared_as_the_describer_gives_them(images: PatchSet) -> None:

@@ -179,6 +179,19 @@ def test_a_place_that_cannot_be_written_is_told_before_anything_is_described(sma
     assert not describer.described
 
 
+def test_a_folder_of_products_is_its_test_list_with_partial_sets_allowed_too(tmp_path: Path) -> None:
+    from PIL import Image
+
+    rows = ["image_id class_id super_class_id path"]
+    for number in range(1, 7):
+        pixels = np.random.default_rng(number).integers(0, 256, (64, 64), np.uint8)
+        Image.fromarray(pixels).save(tmp_path / f"{number}.png")
+        rows.append(f"{number} {(number + 1) // 2} 1 {number}.png")
+    (tmp_path / "Ebay_test.txt").write_text("\n".join(rows) + "\n")
+    results = [evaluate(Pixels(), "embedding", tmp_path, allow_partial=partial) for partial in (False, True)]
+    assert results[0].settings["images"] == 6 and results[0].scores == results[1].scores
+
+
 def test_a_second_evaluation_describes_nothing_unless_it_should(small: Path) -> None:
     describer, steps = Pixels(), list[tuple[int, int]]()
     results = [evaluate(describer, "ubc", small, progress=lambda *step: steps.append(step)) for _ in range(2)]

@@ -13,7 +13,7 @@ import pytest
 import skimage.data
 from numpy.typing import NDArray
 
-from keypatch.benchmarks import feature_cache
+from keypatch.benchmarks import kept_folders
 from keypatch.benchmarks.caching import without_cache
 from keypatch.benchmarks.feature_cache import KeptFeatures
 from keypatch.detection import Dog, Orb
@@ -130,11 +130,11 @@ def test_what_was_not_used_for_long_makes_room(cache: Path, monkeypatch: pytest.
         folders.append(kept.folder)
         os.utime(kept.folder, (0, time.time() - (9 - number) * 86400))
     size = sum(path.stat().st_size for path in cache.rglob("*.h5"))
-    monkeypatch.setattr(feature_cache, "LIMIT", size - 1)
+    monkeypatch.setattr(kept_folders, "LIMIT", size - 1)
     of_late = KeptFeatures(find("sift"), replace(FEW, keypoints=7))
     assert [folder.exists() for folder in folders] == [False, True], "the older one goes, and that is enough"
     of_late.file("a", Seen())
-    monkeypatch.setattr(feature_cache, "LIMIT", 0)
+    monkeypatch.setattr(kept_folders, "LIMIT", 0)
     KeptFeatures(find("sift"), replace(FEW, keypoints=8))
     assert [folder.exists() for folder in folders] == [False, False]
     assert of_late.folder.exists(), "another process may be at work there"

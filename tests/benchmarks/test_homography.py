@@ -18,8 +18,9 @@ from keypatch.benchmarks.planar_pairs import PairScore
 from keypatch.benchmarks.planar_sequences import LARGE, PlanarSequence, read_planar_sequences
 from keypatch.benchmarks.result import Result
 from keypatch.errors import DataError, KeypatchError
-from keypatch.features import Extraction, Features, read_photo
+from keypatch.features import Extraction, Features, extract, read_photo
 from keypatch.geometry import Keypoints, from_opencv
+from keypatch.matching.neighbours import match_descriptors
 from keypatch.metrics import draw_counts, recall_area
 from keypatch.zoo import find
 
@@ -88,11 +89,17 @@ def test_sequences_without_a_kind_have_no_groups(tmp_path: Path) -> None:
     known = dict.fromkeys(["boat/1.ppm", "boat/2.ppm"], features(np.ones((1, 2))))
     result = evaluate_homographies(known, read_planar_sequences(tmp_path / "oxford"), ONE_SEED)
     assert set(result.curves) == {"mma", "mma.boat"}
+    assert "of_hpatches" not in result.settings
 
 
-def scored(monkeypatch: pytest.MonkeyPatch, data: Path, errors: list[tuple[float, ...]]) -> Result:
-    """The result if the pairs had these corner errors, by seed."""
-    pairs = iter([PairScore(10, 4, 2, (0.5,) * 10, each) for each in errors])
+def scored(
+    monkeypatch: pytest.MonkeyPatch,
+    data: Path,
+    errors: list[tuple[float, ...]],
+    within: tuple[float, ...] = (0.5, 0.5, 0.5),
+) -> Result:
+    """The result if the pairs had these corner errors, by seed, and these shares of right matches."""
+    pairs = iter([PairScore(10, 4, 2, (share,) * 10, each) for share, each in zip(within, errors, strict=True)])
     monkeypatch.setattr(homography, "score_pair", lambda *_: next(pairs))
     known = dict.fromkeys(["i_light/1.ppm", "i_light/2.ppm", "i_light/3.ppm", "v_plane/1.ppm", "v_plane/2.ppm"])
     toy = {name: features(np.ones((1, 2))) for name in known}
@@ -120,19 +127,27 @@ def test_areas_are_those_under_the_curve_of_recall(data: Path, monkeypatch: pyte
     assert scores["auc5.lowest"] == scores["auc5.highest"] == scores["auc5"]
 
 
-def test_intervals_are_over_photo_pairs(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    errors = np.array([(1.0, 0.5), (3.0, 3.1), (4.5, 5.0)])
-    result = scored(monkeypatch, data, [tuple(row) for row in errors.tolist()])
-    assert {(each.units, each.count, len(each.values)) for each in result.replicates.values()} == {
-        ("photo pairs", 3, 1000)
-    }
+@pytest.mark.parametrize(
+    ("alone", "units", "pairs_of"),
+    [(False, "sequences", [[0, 1], [2]]), (True, "photo pairs", [[0], [1]])],
+)
+def test_intervals_are_over_sequences_and_of_one_over_its_pairs(
+    data: Path, monkeypatch: pytest.MonkeyPatch, alone: bool, units: str, pairs_of: list[list[int]]
+) -> None:
+    """A sequence is drawn with all its pairs."""
+    if alone:
+        (data / "v_plane").rename(data.parent / "v_plane")
+    errors, within = np.array([(1.0, 0.5), (3.0, 3.1), (4.5, 5.0)]), (0.2, 0.9, 0.4)
+    result = scored(monkeypatch, data, [tuple(row) for row in errors.tolist()], within)
+    expected = {(units, len(pairs_of), 1000)}
+    assert {(each.units, each.count, len(each.values)) for each in result.replicates.values()} == expected
     assert set(result.replicates) == {"mma3", "accuracy3", "auc5"}
-    for number, counts in zip(range(20), draw_counts(3), strict=False):
-        drawn = [row for row, count in zip(errors, counts, strict=True) for _ in range(count)]
-        of_seeds = np.array(drawn).T
-        area = np.mean([recall_area(seed, [5])[0] for seed in of_seeds])
+    for number, counts in zip(range(20), draw_counts(len(pairs_of)), strict=False):
+        drawn = [pair for pairs, count in zip(pairs_of, counts, strict=True) for pair in pairs * int(count)]
+        area = np.mean([recall_area(seed, [5])[0] for seed in errors[drawn].T])
         assert result.replicates["auc5"].values[number] == pytest.approx(area)
-        assert result.replicates["accuracy3"].values[number] == pytest.approx(np.mean(of_seeds <= 3))
+        assert result.replicates["accuracy3"].values[number] == pytest.approx(np.mean(errors[drawn] <= 3))
+        assert result.replicates["mma3"].values[number] == pytest.approx(np.mean([within[pair] for pair in drawn]))
 
 
 TURN = np.array([[0.98, -0.17, 30.0], [0.17, 0.98, -20.0], [0, 0, 1]])
@@ -208,13 +223,47 @@ def test_a_feature_file_of_others_is_scored(warped: Path, tmp_path: Path) -> Non
             group = file.create_group(f"{path.parent.name}/{path.name}")
             group["keypoints"] = np.array([point.pt for point in kept], np.float32)
             group["descriptors"] = rows.T / 512
-    result = evaluate_homography(tmp_path / "sift.h5", warped, FEW)
+    plain = replace(FEW, extraction=Extraction())
+    result = evaluate_homography(tmp_path / "sift.h5", warped, plain)
     assert result.descriptor == "sift" and result.scores["accuracy3"] == 1
     assert set(result.provenance.hashes) == {"data", "features"}
     (warped / "v_camera" / "4.ppm").write_bytes((warped / "v_camera" / "1.ppm").read_bytes())
     (warped / "v_camera" / "H_1_4").write_text("1 0 0 0 1 0 0 0 1")
     with pytest.raises(DataError, match=r"lacks 1 of 6 photos, the first is v_camera/4\.ppm"):
+        evaluate_homography(tmp_path / "sift.h5", warped, plain)
+
+
+def test_keypoints_cannot_be_asked_of_a_feature_file(warped: Path, tmp_path: Path) -> None:
+    with pytest.raises(KeypatchError, match=r"sift\.h5 has features already.* Leave out extraction\.keypoints"):
         evaluate_homography(tmp_path / "sift.h5", warped, FEW)
+
+
+def test_of_equally_near_neighbours_none_is_a_match() -> None:
+    def of(rows: list[list[float]]) -> Features:
+        return replace(features(np.ones((len(rows), 2))), descriptors=np.array(rows, np.float32))
+
+    two, twice = of([[1, 0], [0, 1]]), of([[1, 0], [0, 1], [0, 1]])
+    assert Homography().match(two, twice).indices.tolist() == [[0, 0]]
+    assert Homography().match(twice, two).indices.tolist() == [[0, 0]]
+    assert Homography(mode="one-way").match(twice, two).indices.tolist() == [[0, 0], [1, 1], [2, 1]], "no tie from here"
+    between = of([[0.9, 0.1], [0.5, 0.5]])
+    assert Homography().match(between, two).indices.tolist() == [[0, 0]]
+
+
+def test_the_matches_of_ordinary_descriptors_are_all_mutual_neighbours(warped: Path) -> None:
+    first, second = (
+        extract(read_photo(warped / "v_camera" / f"{number}.ppm"), find("rootsift"), Extraction()) for number in (1, 2)
+    )
+    expected = match_descriptors(first.descriptors, second.descriptors)
+    np.testing.assert_array_equal(Homography().match(first, second).indices, expected.indices)
+
+
+def test_how_much_of_hpatches_was_there_is_recorded(warped: Path) -> None:
+    names = [f"{each}/{number}.ppm" for each in ("i_bricks", "v_camera", "v_talent") for number in (1, 2, 3)]
+    known, sequences = dict.fromkeys(names, features(np.ones((1, 2)))), read_planar_sequences(warped)
+    assert evaluate_homographies(known, sequences[:2], ONE_SEED).settings["of_hpatches"] == "2 of 108"
+    with_large = evaluate_homographies(known, sequences, replace(ONE_SEED, all_sequences=True))
+    assert with_large.settings["of_hpatches"] == "3 of 116"
 
 
 @pytest.mark.parametrize(

@@ -99,7 +99,7 @@ def test_scenes_count_the_same_and_bags_are_drawn_again() -> None:
     scores, replicates = scores_of(outcomes), replicates_of(outcomes)
     assert scores["maa10"] == 0.5 and scores["maa10.one"] == 1 and scores["maa10.two"] == 0
     np.testing.assert_allclose(replicates["maa10"].values, 0.5)
-    assert replicates["maa10.bag3"].count == 4 and replicates["maa5"].units == "bags"
+    assert replicates["maa10.bag3"].count == 1 and replicates["maa5"].units == "bags in the smallest group"
     mixed = replicates_of({"one": [(THREE, good), (THREE, bad)]})["maa10"].values
     assert set(mixed.tolist()) == {0.0, 0.5, 1.0}
 
@@ -166,3 +166,15 @@ def test_pairs_with_few_points_in_common_are_not_matched_and_no_model_is_a_failu
     assert result.scores["maa10"] == result.scores["registered"] == result.scores["count.points"] == 0
     found = evaluate_multiview(source, folder, replace(settings, shared_points=99), folder=tmp_path / "kept")
     assert found.scores["maa10"] == 1 and found.scores["registered"] == 1
+
+
+@needs_pycolmap
+def test_a_cache_that_cannot_be_written_costs_a_warning(
+    ring: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("no folder")
+    monkeypatch.setenv("KEYPATCH_CACHE", str(tmp_path / "file"))
+    folder, features = ring.write_strecha(tmp_path / "ring"), ring.write_challenge_features(tmp_path / "toy")
+    with pytest.warns(UserWarning, match="Bags cannot be kept .* Set KEYPATCH_CACHE"):
+        result = evaluate_multiview(features, folder, Multiview(bags=(3,), drawn_bags=1))
+    assert result.scores["registered"] == 1 and result.settings["keypoints"] == 260

@@ -9,7 +9,8 @@ import skimage.data
 from numpy.typing import NDArray
 from PIL import Image
 
-from keypatch.benchmarks.photo_features import photo_features, resized, resized_size
+from keypatch.benchmarks.photo_features import photo_features, refuse_idle_extraction, resized, resized_size
+from keypatch.detection import Orb
 from keypatch.errors import DataError, KeypatchError
 from keypatch.features import Extraction, extract, find_photos, read_photo
 from keypatch.features.describing import describe
@@ -92,6 +93,31 @@ def test_a_feature_file_of_hloc_is_taken_as_it_is(photos: Path, tmp_path: Path, 
     assert found.descriptor == "superpoint" and list(found) == ["one.png", "sub/two.png"]
     assert set(found.provenance("abc").hashes) == {"data", "features"}
     assert not cache.exists()
+
+
+def test_the_largest_number_of_keypoints_stands_for_the_budget_of_a_file_of_others(
+    photos: Path, tmp_path: Path
+) -> None:
+    write_hloc(tmp_path / "few.h5", ["sub/two.png"], 7)
+    with h5py.File(tmp_path / "few.h5", "a") as file:
+        for name, count in {"one.png": 4, "not asked for.png": 90}.items():
+            group = file.create_group(name)
+            group["keypoints"], group["descriptors"] = np.ones((count, 2), np.float32), np.ones((8, count), np.float32)
+    found = photo_features(tmp_path / "few.h5", find_photos([photos]))
+    assert found.settings == {"keypoints": 7} == found["one.png"].settings
+
+
+@pytest.mark.parametrize(
+    ("asked", "named"),
+    [(Extraction(keypoints=100), "keypoints"), (Extraction(Orb()), "detector"), (Extraction(upright=True), "upright")],
+)
+def test_an_extraction_that_would_change_nothing_is_refused(tmp_path: Path, asked: Extraction, named: str) -> None:
+    file = tmp_path / "some.h5"
+    with pytest.raises(KeypatchError, match=rf"some\.h5 has features already.* Leave out extraction\.{named}, which"):
+        refuse_idle_extraction(file, asked)
+    refuse_idle_extraction(file, Extraction())
+    refuse_idle_extraction(file, asked, usual=asked)
+    refuse_idle_extraction(find("rootsift"), asked)
 
 
 def test_a_photo_that_the_feature_file_lacks_is_told(photos: Path, tmp_path: Path) -> None:

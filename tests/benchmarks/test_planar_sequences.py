@@ -59,6 +59,7 @@ def test_ten_photos_are_in_the_order_of_their_numbers(tmp_path: Path) -> None:
         ("H_1_2", "1 0 0 0 1 0 0 0", r"H_1_2 has 8 numbers; a matrix of 3 rows"),
         ("H_1_2", "1 0 0 0 1 0 0 0 nan", "3 finite numbers each"),
         ("H_1_2", "1 0 0 0 1 zero 0 0 1", "not a matrix of nine numbers"),
+        ("H_1_3", "0 0 0 0 0 0 0 0 0", "H_1_3 is a singular matrix"),
         ("H_1_7", "1 0 0 0 1 0 0 0 1", r"plane has no photo 7, neither img7\.png nor 7\.ppm"),
         ("img1.ppm", "", r"img1\.png and .*img1\.ppm are both photo 1|img1\.ppm and .*img1\.png are both photo 1"),
     ],
@@ -88,6 +89,17 @@ def test_a_sequence_without_any_homography_is_told(oxford: Path) -> None:
     write_sequence(oxford, "second", ["1.ppm", "2.ppm"], [])
     with pytest.raises(DataError, match="second has a photo 2 but no homography"):
         read_planar_sequences(oxford)
+
+
+def test_a_sequence_of_which_only_some_photos_are_there_is_told(oxford: Path) -> None:
+    write_sequence(oxford, "v_cut_off", ["2.ppm", "3.ppm"], [])
+    with pytest.raises(DataError, match=r"v_cut_off has no photo 1, neither img1\.png nor 1\.ppm"):
+        read_planar_sequences(oxford)
+
+
+def test_other_folders_beside_sequences_are_left_alone(oxford: Path) -> None:
+    write_sequence(oxford, "notes", ["cover.png"], [])
+    assert [sequence.name for sequence in read_planar_sequences(oxford)] == ["plane"]
 
 
 def test_a_folder_without_sequences_is_told(tmp_path: Path) -> None:

@@ -131,7 +131,7 @@ def test_the_settings_say_what_was_done(exact) -> None:
     assert result.benchmark == "sfm" and result.descriptor == "points16"
     expected = {"data": "Box", "ratio": 0.8, "minimum_matches": 15, "half_pixel_off": False, "refine_cameras": False}
     expected |= {"images": VIEWS, "pairs": 10, "keypoints_per_image": POINTS, "known_cameras": VIEWS}
-    expected |= {"colmap": pycolmap.COLMAP_version, "detector": "given"}
+    expected |= {"colmap": pycolmap.COLMAP_version, "detector": "given", "keypoints": POINTS}
     assert expected.items() <= dict(result.settings).items()
     if not pycolmap.has_cuda:
         assert result.settings["dense"] == "needs CUDA" and "count.dense_points" not in result.scores
@@ -223,6 +223,14 @@ def match_only(source: object, eth: Eth, settings: Sfm = EXACT) -> None:
 
 def read(path: Path, columns: int, kind: str = "<f4") -> np.ndarray:
     return np.frombuffer(path.read_bytes(), kind, offset=8).reshape(-1, columns)
+
+
+def test_a_cache_that_cannot_be_written_costs_a_warning_and_nothing_is_said_to_be_kept(eth: Eth, cache: Path) -> None:
+    cache.write_text("no folder")
+    with pytest.warns(UserWarning, match="Matches and models cannot be kept .* Set KEYPATCH_CACHE"):
+        assert evaluate_sfm(eth.described, eth.data, EXACT).scores["count.points"] == POINTS
+    with pytest.warns(UserWarning), pytest.raises(Interrupted, match="nothing was kept"):
+        evaluate_sfm(eth.described, eth.data, EXACT, stopped)
 
 
 def test_ctrl_c_loses_no_match(eth: Eth, cache: Path) -> None:
@@ -385,10 +393,16 @@ def spoil_database(eth: Eth) -> None:
         database.commit()
 
 
+def empty_database(eth: Eth) -> None:
+    (eth.data / "database.db").unlink()
+    write_database(eth.data / "database.db", [])
+
+
 FAULTS = {
     "no folder": (lambda eth: shutil.rmtree(eth.data), "There is no folder"),
     "two photos": (lambda eth: [shutil.rmtree(eth.data / "cameras"), few_photos(eth)], "2 photos; a model needs 3"),
     "a photo of the database is missing": (spoil_database, "that are not in"),
+    "a database without images": (lambda eth: empty_database(eth), "database.db has no images"),
     "a camera without its photo": (
         lambda eth: shutil.copy(eth.data / "cameras" / "0000.png.camera", eth.data / "cameras" / "0099.png.camera"),
         "0099.png",
@@ -443,6 +457,8 @@ def test_wrong_input_is_one_sentence_before_any_matching(eth: Eth, cache: Path, 
 def test_given_keypoints_outside_the_photo_and_idle_choices_are_refused(eth: Eth) -> None:
     with pytest.raises(KeypatchError, match=r"Leave out extraction\.keypoints"):
         evaluate_sfm(Corner(), eth.data, Sfm(Extraction(keypoints=500)))
+    with pytest.raises(KeypatchError, match=r"Leave out extraction\.upright"):
+        evaluate_sfm(eth.described, eth.data, Sfm(Extraction(upright=True)))
     put(eth.data / "keypoints" / "0001.png.bin", np.array([[700.0, 20, 1, 0]]))
     with pytest.raises(DataError, match=r"keypoint 0 at \(700, 20\) lies outside the photo of 640 x 480"):
         evaluate_sfm(Corner(), eth.data)

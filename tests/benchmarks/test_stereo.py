@@ -124,6 +124,29 @@ def test_the_challenges_layout_and_features_are_read(ring: Any, tmp_path: Path) 
     assert result.settings["pairs"] == 3 and result.settings["pairs_chosen_by"] == "covisibility 0.1"
     assert result.settings["scenes"] == ["sacre_coeur"] and result.descriptor == "toy"
     assert result.scores["maa10"] == 1 and result.scores["count.matches"] == 260
+    assert result.settings["keypoints"] == 260
+
+
+def test_the_keypoints_of_given_features_are_recorded(ring: Any, tmp_path: Path) -> None:
+    """The largest number of any photo: a budget of 2,000 and one of 8,000 are two protocols."""
+    fewer = [slice(100), slice(120), *4 * [slice(50)]]
+    few = replace(
+        ring,
+        rays=[rays[some] for rays, some in zip(ring.rays, fewer, strict=True)],
+        descriptors=[rows[some] for rows, some in zip(ring.descriptors, fewer, strict=True)],
+    )
+    folder = few.write_strecha(tmp_path / "ring")
+    for source in (few.write_challenge_features(tmp_path / "toy"), few.write_hloc(tmp_path / "toy.h5")):
+        assert evaluate_stereo(source, folder, near()).settings["keypoints"] == 120
+
+
+@pytest.mark.parametrize("kind", ["folder", "file"])
+def test_an_extraction_that_does_nothing_is_refused(ring: Any, tmp_path: Path, kind: str) -> None:
+    folder = ring.write_strecha(tmp_path / "ring")
+    source = ring.write_hloc(tmp_path / "a.h5") if kind == "file" else ring.write_challenge_features(tmp_path / "toy")
+    settings = replace(near(), extraction=replace(near().extraction, keypoints=8000))
+    with pytest.raises(KeypatchError, match=r"Leave out extraction\.keypoints"):
+        evaluate_stereo(source, folder, settings)
 
 
 def test_without_lists_of_pairs_points_in_common_decide(ring: Any, tmp_path: Path) -> None:
@@ -152,7 +175,10 @@ def test_scenes_count_the_same_whatever_their_size(ring: Any, tmp_path: Path) ->
     result = evaluate_stereo(ring.write_hloc(tmp_path / "toy.h5", ("good/", "wrong/")), data, near())
     assert result.scores["maa10.good"] == 1 and result.scores["maa10.wrong"] == 0
     assert result.scores["maa10"] == 0.5 and result.settings["pairs"] == 7
-    assert result.replicates["maa10"].count == 7
+    assert (result.replicates["maa10"].count, result.replicates["maa10"].units) == (
+        2,
+        "photo pairs in the smallest scene",
+    )
     np.testing.assert_allclose(result.replicates["maa10"].values, 0.5)
 
 
@@ -201,7 +227,11 @@ CHOICES: list[tuple[dict[str, Any], str]] = [
     ({"confidence": 1.0}, "confidence"),
     ({"iterations": 0}, "iterations"),
     ({"seeds": ()}, "one seed or more"),
+    ({"seeds": (0, -1)}, "from 0 to"),
+    ({"seeds": (2**31,)}, "from 0 to"),
     ({"covisibility": 1.5}, "covisibility"),
+    ({"covisibility": 0.25}, "covisibility 0.25"),
+    ({"covisibility": 0.95}, "covisibility 0.95"),
     ({"reach": 0}, "reach"),
 ]
 
@@ -237,6 +267,13 @@ def lose_rows(folder: Path, features: Path) -> None:
         file["3"] = rows
 
 
+def lengthen(folder: Path, features: Path) -> None:
+    with h5py.File(features / "descriptors.h5", "r+") as file:
+        rows = file["3"][()]
+        del file["3"]
+        file["3"] = np.hstack([rows, rows])
+
+
 WRONG: dict[str, tuple[Callable[[Path, Path], object], list[str]]] = {
     "unknown pair": (spoil_pairs(["1-0", "1-9"]), ["keys-th-0.1.npy", '"1-9"']),
     "no list": (lambda f, _: (f / "new-vis-pairs").mkdir(), ["keys-th-0.1.npy", "none is"]),
@@ -246,12 +283,16 @@ WRONG: dict[str, tuple[Callable[[Path, Path], object], list[str]]] = {
     "no pair": (lambda f, _: write_visibility(f, np.zeros((6, 6))), ["No pair of scene counts"]),
     "lost photo": (lose_a_photo, ["keypoints.h5 has no 3"]),
     "nan": (spoil_a_descriptor, ["descriptors.h5", "3 is not finite"]),
+    "another dimension": (lengthen, ["24 numbers", "3.png 48"]),
     "rows": (lose_rows, ["3.png", "260 keypoints", "259"]),
 }
 
 
 @pytest.mark.parametrize("fault", WRONG)
-def test_what_is_wrong_with_the_data_is_one_sentence(ring: Any, tmp_path: Path, fault: str) -> None:
+def test_what_is_wrong_with_the_data_is_one_sentence_before_any_matching(
+    ring: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str
+) -> None:
+    monkeypatch.setattr(stereo, "match_views", None)
     folder, features = ring.write_challenge(tmp_path / "scene"), ring.write_challenge_features(tmp_path / "toy")
     spoil, words = WRONG[fault]
     spoil(folder, features)

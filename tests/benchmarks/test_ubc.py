@@ -1,6 +1,7 @@
 """Patch verification on a small set, against scores computed the long way."""
 
 import io
+import json
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -104,6 +105,13 @@ def test_the_spread_is_that_of_patches_of_different_points_at_unit_length(folder
     assert scores["spread.m1"] == pytest.approx(cosines.mean(), abs=4 * cosines.std() / np.sqrt(90_000))
     assert scores["spread.dm2"] / 64 == pytest.approx((cosines**2).mean(), abs=4 * (cosines**2).std() / np.sqrt(90_000))
     assert evaluate_ubc(MeanPixels(), folder).scores == scores
+
+
+def test_the_result_has_the_card_of_the_set_where_there_is_one(folder: Path) -> None:
+    assert "card" not in evaluate_ubc(MeanPixels(), folder).settings
+    card = {"format": "keypatch-patch-set", "format_number": 1, "made_from": "noise"}
+    (folder / "card.json").write_text(json.dumps(card))
+    assert evaluate_ubc(MeanPixels(), folder).settings["card"] == card
 
 
 def test_the_result_says_what_was_scored(folder: Path) -> None:

@@ -81,3 +81,12 @@ def test_other_scores_do_not_change_with_it(tmp_path: Path, patches: NDArray[np.
 def test_images_that_patches_were_cut_from_are_no_reference_images(tmp_path: Path, patches: NDArray[np.uint8]) -> None:
     write_interest(tmp_path, [1 + view for _ in range(POINTS) for view in range(VIEWS)])
     assert "revisited_map" not in evaluate_ubc(MeanPixels(), tmp_path).scores
+
+
+def test_other_reference_images_are_other_data(tmp_path: Path, patches: NDArray[np.uint8]) -> None:
+    hashes = []
+    for images in (None, 2, 3):
+        if images is not None:
+            write_interest(tmp_path, [1 + index % images for index in range(len(patches))])
+        hashes.append(evaluate_ubc(MeanPixels(), tmp_path).provenance.hashes["data"])
+    assert len(set(hashes)) == 3

@@ -60,7 +60,25 @@ def test_hpatches_has_its_tasks_above_and_its_sequences_below(keypatch: Callable
     assert shown.code == 0
     first = [line.split()[0] for line in shown.out.splitlines() if line and not line.startswith(" ")]
     assert first[:5] == ["sift", "verification", "verification", "matching", "retrieval"]
-    assert {"i_light", "v_view"} <= set(first[5:])
+    assert first[5:] == ["all", "i", "v", "i_light", "v_view", *first[-1:]]
+    titles = next(line for line in shown.out.splitlines() if "rank-1" in line)
+    levels = ("easy", "hard", "tough")
+    assert " ".join(titles.split()) == " ".join(
+        [f"matching mAP {level} %" for level in levels] + [f"rank-1 {level} %" for level in levels]
+    )
+
+
+def test_the_last_line_says_where_the_scores_are_that_are_not_shown(
+    keypatch: Callable, strips: Path, tmp_path: Path
+) -> None:
+    shown = keypatch("evaluate", "sift", "--on", "hpatches", "--data", strips)
+    out = tmp_path / "r.json"
+    written = keypatch("evaluate", "sift", "--on", "hpatches", "--data", strips, "--out", out)
+    count = len(json.loads(out.read_text())["scores"])
+    table = shown.out.splitlines()[:-1]
+    numbers = sum(len(line.split()) - 1 for line in table[-5:]) + 4  # the headline has four
+    assert shown.out.splitlines()[-1] == f"{numbers} of {count} scores are shown; --out FILE writes all of them."
+    assert written.out.splitlines() == [*table, f"Written: {out}, with all {count} scores"]
 
 
 def test_only_the_chosen_sequence_is_scored(keypatch: Callable, strips: Path) -> None:
@@ -131,7 +149,7 @@ def test_a_cache_that_cannot_be_written_is_one_sentence(
 def test_classes_of_images_have_a_column_per_k_and_a_row_of_deviations(keypatch: Callable, phototour: Path) -> None:
     shown = keypatch("evaluate", "rootsift", "--on", "embedding", "--data", phototour)
     assert shown.code == 0
-    titles = next(line for line in shown.out.splitlines() if "R@10 %" in line)
-    assert " ".join(titles.split()) == "R@10 % R@100 % NMI % F1 % M1 d*M2"
+    titles = next(line for line in shown.out.splitlines() if "Recall@10 %" in line)
+    assert " ".join(titles.split()) == "Recall@10 % Recall@100 % NMI % F1 % M1 d*M2"
     assert len(row_of(shown.out, "sd")) == 2
-    assert row_of(shown.out, "R@1 %")[-1] == "images"
+    assert row_of(shown.out, "Recall@1 %")[-1] == "images"

@@ -38,7 +38,7 @@ def test_a_pipe_has_no_right_edge_unless_columns_says_so(monkeypatch: pytest.Mon
 
 
 def work() -> None:
-    with show_progress() as show:
+    with show_progress("photos") as show:
         for total in (3, 2):  # two stages
             for done in range(total):
                 show(done + 1, total)
@@ -53,7 +53,7 @@ def test_longer_work_shows_every_stage(capsys: pytest.CaptureFixture[str], monke
     monkeypatch.setattr(printing, "A_MOMENT", -1.0)
     work()
     lines = capsys.readouterr().err.splitlines()
-    assert [line.split("  ")[0] for line in lines] == ["3 of 3 steps", "2 of 2 steps"]
+    assert [line.split("  ")[0] for line in lines] == ["3 of 3 photos", "2 of 2 photos"]
 
 
 @pytest.mark.filterwarnings("default")

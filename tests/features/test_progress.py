@@ -24,6 +24,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 def test_the_line_has_count_rate_and_time_left() -> None:
     assert progress_line(12, 80, 3.1) == "12 of 80 photos  3.1 photos/s  0:22 left"
     assert progress_line(1200, 100_000, 0.5) == "1,200 of 100,000 photos  0.5 photos/s  54:53:20 left"
+    assert progress_line(6656, 6656, 1052.3, "patches") == "6,656 of 6,656 patches  1,050 patches/s"
     assert progress_line(80, 80, 3.1234) == "80 of 80 photos  3.12 photos/s"
     assert progress_line(0, 80, 0) == "0 of 80 photos  0 photos/s"
     assert progress_line(12, 80, 3.1, "pairs") == "12 of 80 pairs  3.1 pairs/s  0:22 left"

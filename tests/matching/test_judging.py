@@ -49,6 +49,19 @@ def test_other_files_are_named(tmp_path: Path, text: str) -> None:
         read_matrix(tmp_path / "H.txt")
 
 
+@pytest.mark.parametrize("text", ["0 0 0 0 0 0 0 0 0", "1 2 3 2 4 6 0 0 1", "1e-3 0 5 0 1e-3 7 0 0 0"])
+def test_singular_matrices_are_named(tmp_path: Path, text: str) -> None:
+    (tmp_path / "H_1_3").write_text(text)
+    with pytest.raises(DataError, match="H_1_3 is a singular matrix"):
+        read_matrix(tmp_path / "H_1_3")
+
+
+@pytest.mark.parametrize("text", ["1e-9 0 3e-6 0 1e-9 0 0 0 1e-9", "1e-3 0 5000 0 1e-3 5000 1e-7 0 1"])
+def test_any_scale_and_strong_perspective_are_no_singularity(tmp_path: Path, text: str) -> None:
+    (tmp_path / "H").write_text(text)
+    assert read_matrix(tmp_path / "H").shape == (3, 3)
+
+
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="H_1_2"):
         read_matrix(tmp_path / "H_1_2")

@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 
 from keypatch.errors import KeypatchError
 from keypatch.metrics import ranking
-from keypatch.metrics.ranking import rank1
+from keypatch.metrics.ranking import rank1, stranger_distances
 
 
 def rank1_by_a_loop(queries: NDArray[np.float32], gallery: NDArray[np.float32], target: NDArray[np.int64]) -> float:
@@ -46,6 +46,37 @@ def test_near_identical_rows_are_told_apart() -> None:
     base = rng.normal(size=(1, 64)).astype(np.float32)
     gallery = np.concatenate([base, base + 1e-5, -base]).astype(np.float32)
     assert rank1(gallery, gallery, np.arange(3)) == 1
+
+
+def nearly_equal(noise: float, modes: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Unit vectors of a collapsed network: a common direction, or a few, and noise; row i of both is the same point."""
+    rng = np.random.default_rng(0)
+    common = rng.normal(size=(modes, 64))[np.arange(400) % modes]
+    points = rng.normal(size=(400, 64))
+    rows = common + noise * (points + rng.normal(0, 0.9, (2, 400, 64)))
+    queries, gallery = (rows / np.linalg.norm(rows, axis=2, keepdims=True)).astype(np.float32)
+    return queries, gallery
+
+
+@pytest.mark.parametrize("block", [3000, ranking.BLOCK])
+@pytest.mark.parametrize("noise", [1e-4, 1e-6])
+@pytest.mark.parametrize("modes", [1, 3])
+def test_nearly_equal_rows_have_the_rank1_of_a_loop(
+    noise: float, modes: int, block: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ranking, "BLOCK", block)
+    queries, gallery = nearly_equal(noise, modes)
+    own, shuffled = np.arange(400), np.random.default_rng(1).permutation(400)
+    expected = rank1_by_a_loop(queries, gallery, own)
+    assert 0.05 < expected < 0.999
+    assert rank1(queries, gallery, own) == expected
+    assert rank1(queries, gallery, shuffled) == rank1_by_a_loop(queries, gallery, shuffled) < 0.02, "chance is 1/400"
+
+
+def test_rows_of_another_label_are_found_and_none_is_infinitely_far() -> None:
+    rows, labels = np.array([[0], [1], [3], [9]], np.float32), np.array([5, 5, 7, 7])
+    assert stranger_distances(rows, labels, rows, labels).tolist() == [9, 4, 4, 64]
+    assert stranger_distances(rows[:2], labels[:2], rows[:2], labels[:2]).tolist() == [np.inf, np.inf]
 
 
 def test_small_galleries() -> None:

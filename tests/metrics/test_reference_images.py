@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from sklearn.metrics import average_precision_score
 
 from keypatch.errors import KeypatchError
-from keypatch.metrics import reference_images
+from keypatch.metrics import ranking, reference_images
 from keypatch.metrics.reference_images import reference_image_precisions
 
 
@@ -44,9 +44,10 @@ def random_patches(seed: int) -> tuple[NDArray[np.float32], NDArray[np.int64], N
     return rows[order], point_id[order], image_id[order]
 
 
-@pytest.mark.parametrize("block", [1, 200, reference_images.BLOCK])
+@pytest.mark.parametrize("block", [1, 200, ranking.BLOCK])
 def test_it_is_what_loops_over_all_pairs_find(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reference_images, "BLOCK", block)
+    for module in (reference_images, ranking):
+        monkeypatch.setattr(module, "BLOCK", block)
     found = reference_image_precisions(*random_patches(0))
     expected = precisions_by_loops(*random_patches(0))
     assert len(expected) == 5 and 0.5 < np.mean(expected) < 0.95
@@ -107,6 +108,21 @@ def test_near_identical_rows_are_told_apart() -> None:
     base = np.random.default_rng(0).normal(size=64).astype(np.float32)
     rows = np.stack([base, base + 1e-5, base + 5e-5, base + 6e-5])
     assert reference_image_precisions(rows, np.array([0, 0, 1, 1]), np.zeros(4, np.int64)).tolist() == [1.0]
+
+
+@pytest.mark.parametrize("noise", [1e-4, 1e-6])
+def test_nearly_equal_rows_score_as_the_loops_find(noise: float) -> None:
+    rng = np.random.default_rng(0)
+    points, images = np.arange(300) % 100, np.arange(300) % 100 % 2
+    rows = rng.normal(size=64) + noise * (rng.normal(size=(100, 64))[points] + rng.normal(0, 1.6, (300, 64)))
+    unit = (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
+    found, expected = reference_image_precisions(unit, points, images), precisions_by_loops(unit, points, images)
+    assert 0.2 < np.mean(expected) < 0.99
+    assert found == pytest.approx(expected, abs=1e-9)  # of thousands of pairs none changes its place
+    labels = rng.permutation(points)
+    collapsed = reference_image_precisions(unit, labels, np.zeros(300, np.int64))
+    assert collapsed == pytest.approx(precisions_by_loops(unit, labels, np.zeros(300, np.int64)), abs=1e-9)
+    assert collapsed < 0.1
 
 
 def test_the_order_of_the_patches_does_not_matter() -> None:

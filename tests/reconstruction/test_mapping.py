@@ -89,7 +89,7 @@ def test_a_match_behind_the_checks_kills_the_child_and_becomes_a_sentence(scene,
         run_colmap(job)
     sentence = str(error.value)
     assert "COLMAP stopped with signal" in sentence and "while verifying" in sentence
-    assert str(tmp_path / "database.db") in sentence and "--seed" in sentence
+    assert str(tmp_path / "database.db") in sentence and "another seed" in sentence
     assert (tmp_path / "database.db").exists()
 
 

@@ -33,6 +33,14 @@ def test_another_setting_or_data_has_a_table_of_its_own_that_says_why(make: Call
     assert first.differs == "" and said in second.differs
 
 
+def test_cards_tell_how_data_were_made_and_part_nothing(make: Callable) -> None:
+    cards = ({}, {"card": {"date": "2026-01-02"}}, {"card": {"date": "2026-01-03"}})
+    (protocol,) = group(sources(*(make(f"d{number}", 0.3, **card) for number, card in enumerate(cards))))
+    assert len(protocol.entries) == 3
+    others = group(sources(make("sift", 0.3, **cards[1]), make("sift", 0.3, rule="hynet", **cards[2])))
+    assert "2026" not in others[1].differs
+
+
 def test_another_benchmark_has_its_own_table_and_nothing_to_explain(make: Callable) -> None:
     both = group(sources(make("sift", 0.3), make("sift", 0.3, benchmark="hpatches", scores={"rank1.e": 0.5})))
     assert [protocol.benchmark for protocol in both] == ["ubc", "hpatches"] and not both[1].differs

@@ -106,6 +106,7 @@ def test_figures_of_papers_stand_apart_and_only_beside_the_same_set(page: Callab
     assert "not measured here" in shown.tables[0][0][2]
     assert table == {" sift": " 29.84 HyNet, Table 1", " hynet-notredame": " 0.89 HyNet, Table 1", " mine": ""}
     assert "What papers print for liberty" in shown.text
+    assert "AdaSample, Table 1" in shown.text and "GOR, Table 1" not in shown.text  # in part another definition
     for other in ({"data": "castle"}, {"data": "liberty", "rule": "discovery"}):
         assert "papers" not in page(make("sift", 0.3, scores=scores, **other)).text
 

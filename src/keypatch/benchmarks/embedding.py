@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from keypatch.benchmarks.caching import describe_cached
 from keypatch.benchmarks.result import Replicates, Result, provenance_of
-from keypatch.benchmarks.ubc import spread_over_points
+from keypatch.benchmarks.ubc import card_of, spread_over_points
 from keypatch.describers.protocol import CHUNK, Describer, Progress
 from keypatch.errors import KeypatchError
 from keypatch.metrics import agreement, bootstrap, bootstrap_mean, drawn_agreement, kmeans, nearest_ranks
@@ -69,6 +69,7 @@ def evaluate_embedding(
             "classes": len(labels),
             "alone": int(np.sum(sizes == 1)),  # images without another of their class: never found
             "clustering": f"k-means, {settings.starts} random starts from seed {settings.seed}",
+            **card_of(images),
         },
         scores={name: float(hits.mean()) for name, hits in found.items()}
         | _agreements(images.point_id, clusterings)

@@ -14,6 +14,7 @@ from keypatch.describers.protocol import Describer, Progress
 from keypatch.errors import DataError, KeypatchError
 from keypatch.features.growing_file import require_place
 from keypatch.files import reason
+from keypatch.patches.online_products import has_product_lists
 from keypatch.patches.opening import EMBEDDED, open_patches
 from keypatch.patches.patch_set import PatchSet
 from keypatch.zoo import find
@@ -95,7 +96,8 @@ def _source(
 
 def _data(benchmark: Benchmark, on: str, data: str | Path, allow_partial: bool) -> str | Path | PatchSet:
     if benchmark.on_patches:
-        return open_patches(data, allow_partial=True) if allow_partial else data
+        whole = not allow_partial or has_product_lists(Path(data))  # the benchmark chooses one of their lists
+        return data if whole else open_patches(data, allow_partial=True)
     if str(data) in EMBEDDED:
         raise KeypatchError(f"{data} is a set of patches with pair lists; score it with --on ubc, not {on}.")
     if allow_partial:

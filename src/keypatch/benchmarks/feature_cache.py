@@ -6,14 +6,10 @@ their features depend on.
 
 import hashlib
 import json
-import os
 import shutil
 import tempfile
-import time
-import warnings
 import weakref
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
@@ -24,18 +20,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keypatch.benchmarks.caching import describer_identity, keeps_descriptors
+from keypatch.benchmarks.kept_folders import kept_folder
 from keypatch.describers.protocol import Describer
 from keypatch.errors import DataError
 from keypatch.features import Extraction, FeatureReader, Features, extract
 from keypatch.features.feature_files import feature_attributes, write_features
 from keypatch.features.features import Setting
-from keypatch.files import cache_folder, reason, write_atomically
+from keypatch.files import write_atomically
 from keypatch.geometry import Keypoints
 from keypatch.provenance import provenance
 
 GROUP = "photo"  # the only one of a file
-LIMIT = 8 * 10**9  # bytes of all folders: 2,000 photos with 8,000 keypoints of 128 numbers
-SECONDS_IN_USE = 86400  # a folder that was used since is left alone: another process may read it
 
 
 class KeptFeatures:
@@ -50,7 +45,8 @@ class KeptFeatures:
         self.describer, self.extraction = describer, extraction
         self.settings = {**extraction.settings(describer), **more}
         identity = describer_identity(describer) if keeps_descriptors() else None
-        kept = None if identity is None else _kept_folder(identity, self.settings)
+        name = None if identity is None else _folder_name(identity, self.settings)
+        kept = None if name is None else kept_folder("features", name, "Features")
         self.folder = kept or Path(tempfile.mkdtemp(prefix="keypatch-"))
         if kept is None:
             weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
@@ -72,26 +68,10 @@ class KeptFeatures:
             return reader.read(GROUP)
 
 
-def _kept_folder(identity: str, settings: Mapping[str, Setting]) -> Path | None:
-    """Where these features are kept; None, with a warning, if nothing can be written there.
-
-    Other versions of keypatch or OpenCV may find other keypoints, so theirs lie elsewhere.
-    """
+def _folder_name(identity: str, settings: Mapping[str, Setting]) -> str:
+    """Other versions of keypatch or OpenCV may find other keypoints, so theirs lie elsewhere."""
     depends = [identity, dict(settings), provenance().version, cv2.__version__]
-    root = cache_folder() / "features"
-    folder = root / hashlib.sha256(json.dumps(depends, sort_keys=True).encode()).hexdigest()[:32]
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        os.utime(folder)
-    except OSError as error:
-        warnings.warn(
-            f"Features cannot be kept in {root} ({reason(error)}), so the next evaluation computes them again. "
-            "Set KEYPATCH_CACHE to a folder with room that you may write to.",
-            stacklevel=4,
-        )
-        return None
-    _make_room(root)
-    return folder
+    return hashlib.sha256(json.dumps(depends, sort_keys=True).encode()).hexdigest()[:32]
 
 
 def _is_whole(path: Path) -> bool:
@@ -111,17 +91,3 @@ def _write(path: Path, features: Features) -> None:
         write_features(h5.create_group(GROUP), features)
     with write_atomically(path) as file:
         file.write(content.getbuffer())
-
-
-def _make_room(root: Path) -> None:
-    """Remove the folders used longest ago, but none used of late, until the rest is below the limit."""
-    used, sizes = dict[Path, float](), dict[Path, int]()
-    for folder in root.iterdir():
-        with suppress(OSError):  # another process removed it
-            used[folder] = folder.stat().st_mtime
-            sizes[folder] = sum(file.stat().st_size for file in folder.iterdir())
-    for folder in sorted(sizes, key=lambda each: used[each]):
-        if sum(sizes.values()) <= LIMIT or time.time() - used[folder] < SECONDS_IN_USE:
-            return
-        shutil.rmtree(folder, ignore_errors=True)
-        del sizes[folder]

@@ -1,6 +1,6 @@
 """Photographs of planes with known homographies: mean matching accuracy, and how good a homography the matches give."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from keypatch.benchmarks.photo_features import photo_features, resized
+from keypatch.benchmarks.photo_features import photo_features, refuse_idle_extraction, resized
 from keypatch.benchmarks.planar_pairs import RIGHT, WITHIN, PairScore, draw_pair, score_pair
-from keypatch.benchmarks.planar_sequences import LARGE, PlanarSequence, read_planar_sequences
+from keypatch.benchmarks.planar_sequences import HPATCHES, LARGE, PlanarSequence, read_planar_sequences
 from keypatch.benchmarks.result import Replicates, Result
 from keypatch.describers.protocol import Describer, Progress
 from keypatch.errors import DataError, KeypatchError
@@ -19,7 +19,7 @@ from keypatch.files import hash_folder
 from keypatch.matching.matches import Matches
 from keypatch.matching.neighbours import Mode, check_choices, match_descriptors
 from keypatch.matching.verifying import CONFIDENCE, ITERATIONS, Estimator, check_estimation
-from keypatch.metrics import Curve, bootstrap, bootstrap_mean, recall_area
+from keypatch.metrics import Curve, bootstrap, recall_area
 from keypatch.provenance import provenance
 
 THRESHOLD = 1.0  # pixels: of the estimator
@@ -53,7 +53,9 @@ class Homography:
             raise KeypatchError(f"A shorter side of {self.short_side} pixels was asked for; it must be above 0.")
 
     def match(self, first: Features, second: Features) -> Matches:
-        return match_descriptors(first.descriptors, second.descriptors, self.ratio, self.mode)
+        """The matches that are scored: of equally near neighbours none, so that equal descriptors match nothing."""
+        ratio = 1.0 if self.ratio is None else self.ratio  # a ratio of 1 drops ties alone
+        return match_descriptors(first.descriptors, second.descriptors, ratio, self.mode)
 
     def recorded(self) -> dict[str, Any]:
         """Everything that the scores of given features on given sequences depend on."""
@@ -70,6 +72,7 @@ def evaluate_homography(
     progress: Progress | None = None,
 ) -> Result:
     """The scores of `evaluate_homographies` for a describer, or for a feature file of all photographs in the folder."""
+    refuse_idle_extraction(source, settings.extraction)
     found = read_planar_sequences(data)
     sequences = [each for each in found if settings.all_sequences or each.name not in LARGE]
     if not sequences:
@@ -101,7 +104,7 @@ def evaluate_homographies(
     are means over seeds of the estimator; ".lowest" and ".highest" are their spread. "count.keypoints",
     "count.matches", "count.within3": mean numbers of a pair. With ".i" and ".v" behind them, of the sequences whose
     names begin so; with a sequence's name, its own. The curve "mma" and those of groups and sequences are over 1 to 10
-    pixels. Intervals are over photo pairs. `progress` counts pairs.
+    pixels. Intervals are over sequences, of a single one over its photo pairs. `progress` counts pairs.
     """
     if settings.short_side is not None:
         sequences = [sequence.resized(settings.short_side) for sequence in sequences]
@@ -115,11 +118,16 @@ def evaluate_homographies(
     return Result(
         benchmark="homography",
         descriptor=", ".join(sorted({features[sequence.photos[0].name].descriptor for sequence in sequences})),
-        settings={"sequences": list(pairs), "pairs": len(groups[""]), **settings.recorded()},
+        settings={
+            "sequences": list(pairs),
+            "pairs": len(groups[""]),
+            **_completeness(pairs, settings.all_sequences),
+            **settings.recorded(),
+        },
         scores=scores | _spread(groups[""]),
         curves={f"mma{group}": Curve(np.array(WITHIN), _shares(some)) for group, some in groups.items()},
         provenance=provenance(data=hash_folder(path for sequence in sequences for path in sequence.files)),
-        replicates=_replicates(groups[""]),
+        replicates=_replicates(pairs),
         pictures=_picture(features, sequences, pairs, settings) if settings.pictures else {},
     )
 
@@ -135,6 +143,12 @@ def _score_sequence(
             score_pair(first, second, matches, homography, settings.seeds, settings.estimator, settings.threshold)
         )
     return scores
+
+
+def _completeness(names: Iterable[str], all_sequences: bool) -> dict[str, str]:
+    """How many of the sequences of HPatches there are, where there are any."""
+    found = sum(name.startswith(tuple(f"{kind}_" for kind in KINDS)) for name in names)
+    return {"of_hpatches": f"{found} of {HPATCHES if all_sequences else HPATCHES - len(LARGE)}"} if found else {}
 
 
 def _groups(pairs: Mapping[str, list[PairScore]]) -> dict[str, list[PairScore]]:
@@ -179,19 +193,24 @@ def _spread(pairs: Sequence[PairScore]) -> dict[str, float]:
     return spread
 
 
-def _replicates(pairs: Sequence[PairScore]) -> dict[str, Replicates]:
-    errors = _corner_errors(pairs)
+def _replicates(sequences: Mapping[str, list[PairScore]]) -> dict[str, Replicates]:
+    """Of sequences drawn with all their pairs, which share a plane; the pairs of one are a sample of its own plane."""
+    pairs = [pair for some in sequences.values() for pair in some]
+    units, sizes = "sequences", [len(some) for some in sequences.values()]
+    if len(sequences) == 1:
+        units, sizes = "photo pairs", [1] * len(pairs)
+    errors, within = _corner_errors(pairs), np.array([pair.within[WITHIN.index(3)] for pair in pairs])
 
-    def area(counts: NDArray[np.int64]) -> float:
-        drawn = np.repeat(errors, counts, axis=0)
-        return float(np.mean([recall_area(of_seed, [5])[0] for of_seed in drawn.T]))
+    def statistic(counts: NDArray[np.int64]) -> tuple[float, ...]:
+        drawn = np.repeat(np.arange(len(pairs)), np.repeat(counts, sizes))
+        area = np.mean([recall_area(of_seed, [5])[0] for of_seed in errors[drawn].T])
+        return float(within[drawn].mean()), float(np.mean(errors[drawn] <= 3)), float(area)
 
-    values = {
-        "mma3": bootstrap_mean([pair.within[WITHIN.index(3)] for pair in pairs]),
-        "accuracy3": bootstrap_mean(np.mean(errors <= 3, axis=1)),
-        "auc5": bootstrap(area, len(pairs)),
+    columns = bootstrap(statistic, len(sizes)).T
+    return {
+        name: Replicates(column, units, len(sizes))
+        for name, column in zip(("mma3", "accuracy3", "auc5"), columns, strict=True)
     }
-    return {name: Replicates(each, "photo pairs", len(pairs)) for name, each in values.items()}
 
 
 def _picture(

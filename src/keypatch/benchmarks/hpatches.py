@@ -31,7 +31,7 @@ from keypatch.provenance import Provenance, provenance
 class Hpatches:
     """Which sequences and lists are scored, and by which rules; the public tool's are ties="public" and the others."""
 
-    split: str = EVERY  # a, b, c, full, illum, view, one of the tasks' own, or all sequences that are there
+    split: str = EVERY  # a, b, c, full, illum, view, one of the tasks' own, or all that are there and in given lists
     tasks: str | None = None  # folder of the public lists; none: they are drawn
     ties: Ties = "pessimistic"  # among equal distances the wrong ones come first, or the public tool's order
     ap: ApRule = "trapezoid"  # average precision as the public Python tool has it, or the mean of precisions
@@ -50,6 +50,8 @@ class Hpatches:
                 raise KeypatchError(f'{name} cannot be "{value}"; choose {" or ".join(choices)}.')
         if self.sequences and self.split != EVERY:
             raise KeypatchError(f'sequences choose among all, and the split is "{self.split}". Leave one of them out.')
+        if self.sequences and self.tasks:
+            raise KeypatchError("The lists of tasks name the sequences that are scored. Leave out sequences or tasks.")
         if self.pca and self.split == EVERY:
             raise KeypatchError("pca learns from the training part of a split; choose split a, b or c.")
 
@@ -73,8 +75,8 @@ def evaluate_hpatches(
       patches, "retrieval.map.e.all" and "retrieval.map.e.1000" at one level.
     - "rank1.e" and so on as in `evaluate_rank1`, by the chosen distance.
 
-    Replicates draw sequences for verification (each with the pairs whose first patch is in it) and matching, queries
-    for retrieval. Scores that need two sequences are nan for one.
+    Replicates draw sequences: for verification each with the pairs whose first patch is in it, for retrieval with its
+    queries, the distractors stay. Scores that need two sequences are nan for one.
     """
     target = Path(settings.write).expanduser() if settings.write else None
     if target:

@@ -12,6 +12,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from keypatch.metrics.ranking import squared_distances, squared_lengths
+
 Distance = Literal["L2", "L1"]
 DISTANCES: tuple[Distance, ...] = get_args(Distance)
 
@@ -37,11 +39,12 @@ def listed_distances(rows: Rows, first: Indices, second: Indices, distance: Dist
 
 def exact_distances(first: Rows, second: Rows, distance: Distance) -> NDArray[np.float64]:
     """(n,): from each row of the first to the same row of the second, Euclidean ones squared; sums in float64."""
+    if distance == "L2":
+        return squared_distances(first, second)
     found = np.empty(len(first))
     for start in range(0, len(first), CHUNK):
         part = slice(start, start + CHUNK)
-        difference = first[part].astype(np.float64) - second[part]
-        found[part] = _squared(difference) if distance == "L2" else np.abs(difference).sum(axis=1)
+        found[part] = np.abs(first[part].astype(np.float64) - second[part]).sum(axis=1)
     return found
 
 
@@ -56,10 +59,12 @@ class Bounded:
 def bounded_distances(first: Rows, second: Rows, distance: Distance) -> Bounded:
     """From every row of the first (n, d) to every row of the second (m, d)."""
     a, b = torch.tensor(first), torch.tensor(second)
-    roundings = a.shape[1] + 4  # of terms that add up to (|a| + |b|)**2, or to |a| + |b|
+    roundings = a.shape[1] + 6  # of terms that add up to (|a| + |b|)**2, or to |a| + |b|; two are of the centring
     if distance == "L1":
         a, b = a.double(), b.double()
         return Bounded(torch.cdist(a, b, p=1), roundings * 2.0**-53 * (a.abs().sum(1) + b.abs().sum(1).max()))
+    centre = b.mean(0)  # products of rows that hardly differ would tell nothing
+    a, b = a - centre, b - centre
     a_squares, b_squares = a.square().sum(1), b.square().sum(1)
     values = torch.addmm(b_squares, a, b.T, alpha=-2).add_(a_squares[:, None])
     return Bounded(values, roundings * 2.0**-24 * (a_squares.sqrt() + b_squares.max().sqrt()).square())
@@ -74,8 +79,4 @@ def whole_rows(first: Rows, second: Rows, distance: Distance) -> Tensor:
 def _size(difference: Rows, distance: Distance) -> NDArray[np.float64]:
     if distance == "L1":
         return np.asarray(np.abs(difference).sum(axis=1))
-    return np.sqrt(_squared(difference.astype(np.float64)))
-
-
-def _squared(difference: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.asarray(np.einsum("ij,ij->i", difference, difference))
+    return np.sqrt(squared_lengths(difference.astype(np.float64)))

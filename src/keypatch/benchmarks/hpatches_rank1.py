@@ -9,11 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keypatch.benchmarks.hpatches_descriptors import IMAGES, LEVELS, reduce_patches
+from keypatch.benchmarks.hpatches_distances import Rows
+from keypatch.benchmarks.hpatches_matching import find_nearest
 from keypatch.benchmarks.hpatches_scores import KINDS, level_scores
 from keypatch.benchmarks.result import Result, provenance_of
 from keypatch.describers.protocol import Describer, Progress, check_descriptors
 from keypatch.errors import DataError
-from keypatch.metrics import rank1
 from keypatch.patches.hpatches import STRIPS, find_sequences, read_sequences
 
 Strips = dict[str, NDArray[np.uint8]]  # (n, side, side) by the name of the strip
@@ -81,5 +82,9 @@ def _rank1_of_strips(describer: Describer, strips: Strips) -> NDArray[np.float64
     descriptors = describer.describe(patches)
     check_descriptors(describer, descriptors, len(patches))
     ref, *others = np.split(descriptors, len(STRIPS))
-    same_row = np.arange(len(ref))
-    return np.array([rank1(ref, strip, same_row) for strip in others]).reshape(len(LEVELS), IMAGES)
+    return np.array([_rank1(ref, strip) for strip in others]).reshape(len(LEVELS), IMAGES)
+
+
+def _rank1(ref: Rows, strip: Rows) -> float:
+    nearest, _, alone = find_nearest(ref, strip, "L2")
+    return float(((nearest == np.arange(len(ref))) & alone).mean())

@@ -13,7 +13,7 @@ from keypatch.benchmarks.hpatches_retrieval import ALL, Retrieval, retrieve
 from keypatch.benchmarks.hpatches_tasks import Tasks
 from keypatch.benchmarks.hpatches_verification import verify_pairs
 from keypatch.benchmarks.result import Replicates
-from keypatch.metrics import Curve, bootstrap_mean
+from keypatch.metrics import Curve, bootstrap, bootstrap_mean
 from keypatch.metrics.listed import ApRule, Ties
 
 KINDS = ("i_", "v_")  # sequences of changed light, of changed viewpoint
@@ -48,9 +48,7 @@ def score_strips(
     drawn = {f"verification.{name}": values for name, values in verification.replicates.items()}
     drawn["matching.map"] = bootstrap_mean(matching.precision.mean(axis=(1, 2)))
     replicates = {name: Replicates(values, "sequences", len(names)) for name, values in drawn.items()}
-    by_query = retrieval.precision[:, :, -1].mean(axis=1)
-    if not np.isnan(by_query).any():
-        replicates["retrieval.map"] = Replicates(bootstrap_mean(by_query), "queries", len(by_query))
+    replicates["retrieval.map"] = _retrieval_replicates(retrieval, tasks)
     defined = {name: each for name, each in replicates.items() if not np.isnan(scores[name])}
     return Scored(scores, verification.curves, defined)
 
@@ -78,6 +76,15 @@ def _kind_scores(name: str, values: NDArray[np.float64], names: Sequence[str]) -
         if any(chosen):
             scores[f"{name}.{kind[0]}"] = float(values[chosen].mean())
     return scores
+
+
+def _retrieval_replicates(retrieval: Retrieval, tasks: Tasks) -> Replicates:
+    """Of "retrieval.map", on sequences drawn with all of their queries; a sequence without queries is none to draw."""
+    asked, sequence = np.unique(tasks.queries[:, 0], return_inverse=True)
+    sums = np.bincount(sequence, retrieval.precision[:, :, -1].mean(axis=1))
+    sizes = np.bincount(sequence)
+    drawn = bootstrap(lambda counts: float(counts @ sums / (counts @ sizes)), len(asked))
+    return Replicates(drawn, "sequences", len(asked))
 
 
 def _retrieval_scores(retrieval: Retrieval) -> dict[str, float]:

@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 
 from keypatch.benchmarks.caching import describe_cached
 from keypatch.benchmarks.hpatches_csv import SUFFIX, count_csv_rows, is_csv_folder, read_csv_strips
-from keypatch.benchmarks.hpatches_descriptors import StripDescriptors, StripPatches, all_strips
+from keypatch.benchmarks.hpatches_descriptors import StripDescriptors, StripPatches, all_strips, reduce_patches
 from keypatch.benchmarks.hpatches_rank1 import choose_sequences, hash_strips
-from keypatch.benchmarks.hpatches_tasks import find_split
+from keypatch.benchmarks.hpatches_tasks import find_listed, find_split
 from keypatch.describers.protocol import Describer, Progress
+from keypatch.errors import DataError
 from keypatch.patches.hpatches import (
     count_rows,
     find_sequences,
@@ -45,6 +46,8 @@ def find_strips(
     suffix = SUFFIX if is_csv else ".png"
     if split == EVERY:
         names = choose_sequences(find_sequences(folder, suffix), sequences or None, folder)
+        if tasks:  # lists of a split: no task is to be scored on other sequences than the rest
+            names = _choose_listed(names, tasks, folder)
     else:
         names = require_sequences(folder, find_split(split, "test", tasks), f"the split {split}", suffix)
     counts = count_csv_rows(folder, names) if is_csv else count_rows(folder, names)
@@ -53,6 +56,16 @@ def find_strips(
         part = f"the training part of the split {split}"
         learned = require_sequences(folder, find_split(split, "train", tasks), part, suffix)
     return Strips(folder, is_csv, names, counts, learned)
+
+
+def _choose_listed(names: Sequence[str], tasks: Path, folder: Path) -> list[str]:
+    listed = find_listed(tasks)
+    chosen = [name for name in names if name in listed]
+    if not chosen:
+        raise DataError(
+            f"The lists of {tasks} name none of the {len(names)} sequences of {folder}. Choose other lists."
+        )
+    return chosen
 
 
 def hash_of_strips(strips: Strips) -> "hashlib._Hash":
@@ -72,12 +85,12 @@ def describe_strips(
     """The descriptors of the strips, and those of ref of the sequences to learn from, (0, dim) where there are none."""
     counts = np.array(strips.counts)
     patches = all_strips(strips.folder, strips.names, counts)
-    rows = describe_cached(describer, patches, data_hash, progress)
+    rows = describe_cached(describer, patches, _hash_of_reduced(data_hash), progress)
     training = np.empty((0, describer.dim), np.float32)
     if strips.training:
         refs = np.array(count_rows(strips.folder, strips.training))
         learned = StripPatches(strips.folder, [(name, "ref") for name in strips.training], refs)
-        training = describe_cached(describer, learned, _hash_of_refs(strips), progress)
+        training = describe_cached(describer, learned, _hash_of_reduced(_hash_of_refs(strips)), progress)
     return StripDescriptors(tuple(strips.names), counts, rows), training
 
 
@@ -96,3 +109,9 @@ def _hash_of_refs(strips: Strips) -> str:
     for name in strips.training:
         digest.update(name.encode() + read_strip(strips.folder, name, "ref").tobytes())
     return digest.hexdigest()
+
+
+def _hash_of_reduced(data_hash: str) -> str:
+    """Of the patches as a describer gets them: what was hashed is 65x65, and another OpenCV may reduce it otherwise."""
+    noise = np.random.default_rng(0).integers(0, 256, (1, 65, 65), np.uint8)
+    return hashlib.sha256(data_hash.encode() + reduce_patches(noise).tobytes()).hexdigest()

@@ -5,7 +5,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,8 @@ from keypatch.errors import DataError
 from keypatch.files import reason, require_folder, safe_name
 from keypatch.patches.hpatches import split_sequences
 
+Part = Literal["train", "test"]
+PARTS: tuple[Part, ...] = get_args(Part)
 Table = NDArray[np.int32]
 
 _FILES = {  # field of Tasks -> start of the file's name, columns
@@ -45,14 +47,25 @@ class Tasks:
             digest.update(field.name.encode() + np.ascontiguousarray(getattr(self, field.name)).tobytes())
 
 
-def find_split(split: str, part: Literal["train", "test"], tasks: Path | None) -> tuple[str, ...]:
+def find_split(split: str, part: Part, tasks: Path | None) -> tuple[str, ...]:
     """The sequences of a split, of those in `<tasks>/splits/splits.json` where there is one, or of the public ones."""
     own = _own_splits(tasks / "splits" / "splits.json") if tasks else {}
     if split not in own:
         return split_sequences(split, part)
     if part not in own[split]:
-        raise DataError(f'The split "{split}" of {tasks} has no part for training. Leave out pca, or choose another.')
+        remedy = "for training. Leave out pca, or choose another" if part == "train" else "test. Copy splits.json again"
+        raise DataError(f'The split "{split}" of {tasks} has no part {remedy}.')
     return tuple(own[split][part])
+
+
+def find_listed(folder: Path) -> set[str]:
+    """The sequences that the lists of the only split of a folder name."""
+    require_folder(folder)
+    names: set[str] = set()
+    for path, columns in _paths(folder, _only_split(folder)).values():
+        for line in _lines(path, columns):
+            names.update(line.split(",")[::3])  # s1 and s2, or s
+    return names
 
 
 def read_tasks(folder: Path, split: str, names: Sequence[str], counts: Sequence[int]) -> Tasks:
@@ -64,9 +77,9 @@ def read_tasks(folder: Path, split: str, names: Sequence[str], counts: Sequence[
     require_folder(folder)
     name = _only_split(folder) if split == "all" else split
     rows = dict(zip(names, counts, strict=True))
-    paths = {field: folder / f"{start}_split-{name}.csv" for field, (start, _) in _FILES.items()}
-    tables = {field: _read(paths[field], _FILES[field][1], rows) for field in _FILES}
-    tasks = Tasks(**tables)
+    files = _paths(folder, name)
+    tables = {field: _read(path, columns, rows) for field, (path, columns) in files.items()}
+    tasks, paths = Tasks(**tables), {field: path for field, (path, _) in files.items()}
     _check_pairs(tasks, paths)
     for field in ("queries", "distractors"):
         _refuse_repeated(tables[field], paths[field])
@@ -82,14 +95,25 @@ def _own_splits(path: Path) -> dict[str, dict[str, list[str]]]:
         return {}
     try:
         splits: dict[str, dict[str, list[str]]] = json.loads(path.read_text(encoding="utf-8"))
-        sequences = [name for split in splits.values() for part in ("train", "test") for name in split.get(part, [])]
+        parts = [(name, part, own) for name, split in splits.items() for part, own in split.items() if part in PARTS]
     except OSError as error:
         raise DataError(f"{path} cannot be read: {reason(error)}.") from None
     except (ValueError, TypeError, AttributeError) as error:
         raise DataError(f"{path} is not a table of splits ({error}). Copy it again.") from None
-    for name in sequences:
-        safe_name(name, str(path))
+    for name, part, sequences in parts:
+        if not isinstance(sequences, list) or not sequences or not all(isinstance(each, str) for each in sequences):
+            raise DataError(
+                f'{path}: "{part}" of the split "{name}" should be a list of names of sequences, found '
+                f"{json.dumps(sequences)[:40]}. Copy it again."
+            )
+        for each in sequences:
+            safe_name(each, str(path))
     return splits
+
+
+def _paths(folder: Path, split: str) -> dict[str, tuple[Path, str]]:
+    """The file and its columns for each field of Tasks."""
+    return {field: (folder / f"{start}_split-{split}.csv", columns) for field, (start, columns) in _FILES.items()}
 
 
 def _only_split(folder: Path) -> str:

@@ -3,19 +3,18 @@
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.metadata import version
 from itertools import combinations
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from keypatch.benchmarks.caching import keeps_descriptors
+from keypatch.benchmarks.kept_folders import hold_chosen_folder, hold_kept_folder
 from keypatch.benchmarks.multiview_bags import Bag, find_bags
 from keypatch.benchmarks.multiview_models import BagOutcome, reconstruct_bag
 from keypatch.benchmarks.multiview_scores import replicates_of, scores_of
@@ -23,13 +22,13 @@ from keypatch.benchmarks.posed_scenes import PosedScene, read_posed_scenes
 from keypatch.benchmarks.result import Result
 from keypatch.benchmarks.stereo import HELD
 from keypatch.benchmarks.stereo_covisibility import SHARED_POINTS, Pair, read_shared_points
-from keypatch.benchmarks.stereo_features import scene_features
+from keypatch.benchmarks.stereo_features import EXTRACTION, scene_features
 from keypatch.benchmarks.stereo_pairs import NEIGHBOURS, Neighbours, match_views
 from keypatch.benchmarks.stereo_scores import Told
 from keypatch.describers.protocol import Describer, Progress
 from keypatch.errors import KeypatchError
 from keypatch.features import Extraction, Features
-from keypatch.files import cache_folder, hash_folder, lock, reason
+from keypatch.files import hash_folder
 from keypatch.matching.neighbours import check_choices
 from keypatch.provenance import provenance
 from keypatch.reconstruction.colmap import SMALLEST_MODEL, require_pycolmap
@@ -42,7 +41,7 @@ CAMERA_MODEL = "SIMPLE_RADIAL"  # COLMAP's own choice, and so the challenge's
 class Multiview:
     """How bags of photographs are matched and mapped; the defaults are the challenge's with 2,048 keypoints."""
 
-    extraction: Extraction = field(default_factory=lambda: Extraction(keypoints=2048, rule="strongest"))
+    extraction: Extraction = EXTRACTION
     bags: tuple[int, ...] = (5, 10, 25)  # sizes; those above the number of photos are left out
     drawn_bags: int = 10  # of each size that has no files of bags; the challenge's files are 100, 50 and 25
     ratio: float | None = 0.9  # tested in both directions; None: no ratio test
@@ -153,25 +152,15 @@ def _map_bags(
         yield bag, outcome
 
 
-@contextmanager
 def _kept_in(
     folder: str | Path | None, scene: PosedScene, features: Mapping[str, Features], settings: Multiview
-) -> Iterator[Path]:
+) -> AbstractContextManager[Path]:
     """The folder of the bags of these features, for this process alone."""
     digest = hashlib.sha256(json.dumps([settings.of_a_bag(), provenance().version, hash_folder(scene.files)]).encode())
     for name in scene.names:
         digest.update(features[name].keypoints.xy.tobytes() + features[name].descriptors.tobytes())
-    with TemporaryDirectory(prefix="keypatch-") as temporary:
-        root = Path(folder) if folder else cache_folder() / "multiview" if keeps_descriptors() else Path(temporary)
-        kept = root / f"{scene.name}-{digest.hexdigest()[:32]}"
-        try:
-            kept.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise KeypatchError(
-                f"{kept} cannot be made: {reason(error)}. Set KEYPATCH_CACHE to another folder."
-            ) from None
-        with lock(kept / ".lock", str(kept)):
-            yield kept
+    name = f"{scene.name}-{digest.hexdigest()[:32]}"
+    return hold_kept_folder("multiview", name, "Bags") if folder is None else hold_chosen_folder(Path(folder) / name)
 
 
 def _count(bags: Mapping[str, list[Bag]], size: int) -> int:

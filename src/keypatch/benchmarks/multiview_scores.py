@@ -7,10 +7,13 @@ import numpy as np
 from keypatch.benchmarks.multiview_bags import Bag
 from keypatch.benchmarks.multiview_models import BagOutcome
 from keypatch.benchmarks.result import Replicates
-from keypatch.metrics import average_accuracies, bootstrap_mean
+from keypatch.benchmarks.stereo_scores import draw_groups
+from keypatch.metrics import average_accuracies
 
 Outcomes = Mapping[str, Sequence[tuple[Bag, BagOutcome]]]  # by scene
 Measure = Callable[[Bag, BagOutcome], float]
+
+GROUP = "group"  # bags of one size and scene
 
 MEASURES: dict[str, Measure] = {
     "maa10": lambda _, outcome: float(average_accuracies(outcome.errors, 10).mean()),
@@ -43,18 +46,17 @@ def scores_of(outcomes: Outcomes) -> dict[str, float]:
 
 def replicates_of(outcomes: Outcomes) -> dict[str, Replicates]:
     """mAA with the bags of every size and scene drawn again."""
-    replicates = dict[str, Replicates]()
+    sizes, replicates = sizes_of(outcomes), dict[str, Replicates]()
     for name in ("maa10", "maa5"):
-        by_size = [_drawn(_values(outcomes, size, MEASURES[name])) for size in sizes_of(outcomes)]
+        by_size = [
+            draw_groups(_values(outcomes, size, MEASURES[name]), "bags", GROUP, first_seed=place * len(outcomes))
+            for place, size in enumerate(sizes)
+        ]
         mean = np.mean([drawn.values for drawn in by_size], axis=0)
-        replicates[name] = Replicates(mean, "bags", sum(drawn.count for drawn in by_size))
-        replicates |= {f"{name}.bag{size}": drawn for size, drawn in zip(sizes_of(outcomes), by_size, strict=True)}
+        units = by_size[0].units if len(sizes) == 1 else f"bags in the smallest {GROUP}"
+        replicates[name] = Replicates(mean, units, min(drawn.count for drawn in by_size))
+        replicates |= {f"{name}.bag{size}": drawn for size, drawn in zip(sizes, by_size, strict=True)}
     return replicates
-
-
-def _drawn(by_scene: Sequence[Sequence[float]]) -> Replicates:
-    means = np.mean([bootstrap_mean(values) for values in by_scene], axis=0)
-    return Replicates(means, "bags", sum(map(len, by_scene)))
 
 
 def _values(outcomes: Outcomes, size: int, measure: Measure) -> list[list[float]]:

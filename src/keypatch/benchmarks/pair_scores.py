@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from keypatch.benchmarks.result import Replicates
 from keypatch.describers.protocol import CHUNK
 from keypatch.metrics import Accepted, Curve, FprRule, RankedPairs, bootstrap, cosines
+from keypatch.metrics.ranking import squared_lengths
 from keypatch.patches.patch_set import Pairs
 
 SCORES = ("fpr95", "ap", "auc")
@@ -29,8 +30,7 @@ def squared_distances(descriptors: NDArray[np.float32], pairs: Pairs) -> NDArray
     squared = np.empty(len(pairs), dtype=np.float32)
     for start in range(0, len(pairs), CHUNK):
         part = slice(start, start + CHUNK)
-        difference = descriptors[pairs.first[part]] - descriptors[pairs.second[part]]
-        squared[part] = np.einsum("ij,ij->i", difference, difference)
+        squared[part] = squared_lengths(descriptors[pairs.first[part]] - descriptors[pairs.second[part]])
     return squared
 
 

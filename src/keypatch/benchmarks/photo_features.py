@@ -1,7 +1,7 @@
 """Features of a benchmark's photographs: a describer's, made once, or those of a feature file; read when used."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from keypatch.benchmarks.feature_cache import GROUP, KeptFeatures
-from keypatch.describers.protocol import Describer, HasWeights, Progress
+from keypatch.benchmarks.result import weights_of
+from keypatch.describers.protocol import Describer, Progress
 from keypatch.errors import DataError, KeypatchError
 from keypatch.features import Extraction, FeatureReader, Features, Photo, read_photo
 from keypatch.features.features import Setting
@@ -85,8 +86,21 @@ def photo_features(
         places[photo.name] = Place(file, GROUP, photo.path)
         if progress is not None:
             progress(number + 1, len(photos))
-    weights = {"weights": source.weights_hash} if isinstance(source, HasWeights) else {}
-    return PhotoFeatures(source.name, kept.settings, weights, places, kept)
+    return PhotoFeatures(source.name, kept.settings, weights_of(source), places, kept)
+
+
+def refuse_idle_extraction(
+    source: Describer | str | Path,
+    extraction: Extraction,
+    usual: Extraction = Extraction(),  # noqa: B008  a frozen value
+) -> None:
+    """KeypatchError if features that are given come with another extraction than the benchmark's usual one."""
+    idle = [each.name for each in fields(usual) if getattr(extraction, each.name) != getattr(usual, each.name)]
+    if idle and isinstance(source, str | Path):
+        raise KeypatchError(
+            f"{source} has features already, which are taken as they are. Leave out extraction.{idle[0]}, which would "
+            "change nothing, or give a descriptor."
+        )
 
 
 def resized(image: NDArray[np.uint8], short_side: int | None) -> NDArray[np.uint8]:
@@ -112,14 +126,16 @@ def _read(path: Path, short_side: int | None) -> NDArray[np.uint8]:
 def _features_in_file(path: Path, photos: Sequence[Photo]) -> PhotoFeatures:
     with FeatureReader(path) as reader:
         known = set(reader.names())
+        missing = [photo.name for photo in photos if photo.name not in known]
+        if missing:
+            raise DataError(
+                f"{path} lacks {len(missing)} of {len(photos)} photos, the first is {missing[0]}. Describe all of "
+                "them; names are paths below the data folder."
+            )
         descriptor = path.stem if reader.descriptor == "unknown" else reader.descriptor
-        settings = reader.settings
-    missing = [photo.name for photo in photos if photo.name not in known]
-    if missing:
-        raise DataError(
-            f"{path} lacks {len(missing)} of {len(photos)} photos, the first is {missing[0]}. Describe all of them; "
-            "names are paths below the data folder."
-        )
+        settings = dict(reader.settings)
+        if "keypoints" not in settings:  # a file of others does not say its budget, which every score depends on
+            settings["keypoints"] = max((len(reader.keypoints(photo.name, sigma=1.0)) for photo in photos), default=0)
     require_same_photos(path, photos)
     places = {photo.name: Place(path, photo.name, photo.path) for photo in photos}
     return PhotoFeatures(descriptor, settings, {"features": hash_file(path)}, places)

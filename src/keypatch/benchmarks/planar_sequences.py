@@ -17,6 +17,7 @@ from keypatch.matching.judging import read_matrix
 # HPatches sequences of very large photographs, which everybody leaves out since D2-Net
 LARGE = {"i_contruction", "i_crownnight", "i_dc", "i_pencils", "i_whitebuilding"}
 LARGE |= {"v_artisans", "v_astronautis", "v_talent"}
+HPATCHES = 116  # sequences of the release, with those
 _HOMOGRAPHY = re.compile(r"H_1_(\d+)|H1to(\d+)p")  # HPatches; Oxford
 _PHOTO = re.compile(r"(?:img)?(\d+)")
 
@@ -57,11 +58,14 @@ def read_planar_sequences(folder: str | Path) -> list[PlanarSequence]:
 
 
 def _named(folder: Path) -> bool:
-    """Whether a folder has a first photo or a homography of a sequence in it."""
-    return any(
-        _HOMOGRAPHY.fullmatch(path.name) or (path.suffix.lower() in SUFFIXES and path.stem in ("1", "img1"))
-        for path in folder.iterdir()
-    )
+    """Whether a folder has a photo or a homography of a sequence in it."""
+    return any(_HOMOGRAPHY.fullmatch(path.name) or _photo_number(path) is not None for path in folder.iterdir())
+
+
+def _photo_number(path: Path) -> int | None:
+    """The place of a photo in its sequence; None for any other file."""
+    found = _PHOTO.fullmatch(path.stem) if path.suffix.lower() in SUFFIXES else None
+    return int(found[1]) if found else None
 
 
 def _read_sequence(folder: Path, root: Path) -> PlanarSequence:
@@ -69,8 +73,7 @@ def _read_sequence(folder: Path, root: Path) -> PlanarSequence:
     for path in sorted(folder.iterdir()):
         if found := _HOMOGRAPHY.fullmatch(path.name):
             homographies[int(found[1] or found[2])] = path
-        elif path.suffix.lower() in SUFFIXES and (found := _PHOTO.fullmatch(path.stem)):
-            number = int(found[1])
+        elif (number := _photo_number(path)) is not None:
             if number in photos:
                 raise DataError(f"{photos[number].path} and {path} are both photo {number}. Remove one of them.")
             photos[number] = Photo(path.relative_to(root).as_posix(), path)

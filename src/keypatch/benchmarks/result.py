@@ -140,8 +140,12 @@ def lower_is_better(name: str) -> bool:
 
 def provenance_of(describer: Describer, data_hash: str) -> Provenance:
     """The provenance of scores of this describer on data with this hash."""
-    weights = {"weights": describer.weights_hash} if isinstance(describer, HasWeights) else {}
-    return provenance(data=data_hash, **weights)
+    return provenance(data=data_hash, **weights_of(describer))
+
+
+def weights_of(describer: Describer) -> dict[str, str]:
+    """The hash of a describer's weights as the provenance names it; nothing for one without weights."""
+    return {"weights": describer.weights_hash} if isinstance(describer, HasWeights) else {}
 
 
 def _short(values: NDArray[np.float64]) -> list[float | None]:

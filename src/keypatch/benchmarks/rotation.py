@@ -71,9 +71,10 @@ def evaluate_rotation(
 
     A keypoint is found again if the turned photograph has one with the same frame: within 3 pixels, a quarter octave
     and 15 degrees of where the turn carries it. It is matched correctly if its mutual nearest neighbour among all
-    keypoints is one of these. Scores: "share.<degrees>", the mean over photographs; "share", the mean of all;
-    "lowest", the lowest of any photograph and turn; "found_again", the mean share of keypoints found again. A curve
-    "share.<photograph>" over the degrees for each. Intervals are over photographs, of a single one over its keypoints.
+    keypoints is one of these; of equally near ones none is its match. Scores: "share.<degrees>", the mean over
+    photographs; "share", the mean of all; "lowest", the lowest of any photograph and turn; "found_again", the mean
+    share of keypoints found again. A curve "share.<photograph>" over the degrees for each. Intervals are over
+    photographs, of a single one over its keypoints.
     """
     photos = find_photos([data] if isinstance(data, str | Path) else data)
     kept = KeptFeatures(describer, settings.extraction)
@@ -116,7 +117,8 @@ def turn_photo(path: Path, kept: KeptFeatures, settings: Rotation) -> Turned:
         pixels, homography = turn(image, degrees)
         features = kept.read(f"{key}-{degrees}", partial(np.asarray, pixels))
         same = same_frames(upright.keypoints, features.keypoints, homography, settings.same)
-        matches = match_descriptors(upright.descriptors, features.descriptors).indices
+        ratio = 1.0  # drops ties alone
+        matches = match_descriptors(upright.descriptors, features.descriptors, ratio).indices
         right = same[np.isin(same @ [len(features), 1], matches @ [len(features), 1])]
         rows.append([np.isin(np.arange(len(upright)), pairs[:, 0]) for pairs in (same, right)])
         if not len(same):

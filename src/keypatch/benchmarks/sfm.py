@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from keypatch.benchmarks.caching import keeps_descriptors
+from keypatch.benchmarks.kept_folders import is_cache_writable
 from keypatch.benchmarks.photo_features import PhotoFeatures
 from keypatch.benchmarks.result import Replicates, Result
 from keypatch.benchmarks.sfm_data import SfmSet, read_sfm_set
@@ -71,7 +71,7 @@ def evaluate_sfm(
     if settings.folder is not None:
         read_record(Path(settings.folder))  # refused before minutes of work
     scene = read_sfm_set(data)
-    with _stopping(kept=settings.folder is not None or keeps_descriptors()):
+    with _stopping(settings.folder):
         features = sfm_features(source, scene, settings.extraction, progress)
         chosen = {"ratio": settings.ratio, "minimum_matches": settings.minimum_matches}
         with hold_folder(settings.folder, chosen | hash_matched(features, scene.pairs)) as folder:
@@ -126,10 +126,11 @@ def _score(model: Path, scene: SfmSet, outcome: Outcome) -> tuple[dict[str, floa
 
 
 @contextmanager
-def _stopping(*, kept: bool) -> Iterator[None]:
+def _stopping(folder: str | None) -> Iterator[None]:
     """Ctrl-C becomes one sentence, whatever was being done."""
     try:
         yield
     except (Interrupted, KeyboardInterrupt) as stop:
+        kept = folder is not None or is_cache_writable()
         rest = "what was described and matched is kept; the same command goes on." if kept else "nothing was kept."
         raise Interrupted(f"Stopped; {rest}") from stop

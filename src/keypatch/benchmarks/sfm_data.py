@@ -53,6 +53,11 @@ def read_sfm_set(folder: str | Path) -> SfmSet:
     root = folder / IMAGES if (folder / IMAGES).is_dir() else folder
     photos = {photo.name: photo for photo in sorted(find_photos([root]))}
     listed = read_database_cameras(folder / DATABASE) if (folder / DATABASE).is_file() else {}
+    if (folder / DATABASE).is_file() and not listed:
+        raise DataError(
+            f"{folder / DATABASE} has no images, so it names no photos of the set. Make it again, or move it away to "
+            f"take every photo in {root}."
+        )
     _require_photos(listed, photos, folder / DATABASE, root)
     if listed:
         photos = {name: photo for name, photo in photos.items() if name in listed}

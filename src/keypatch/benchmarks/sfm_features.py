@@ -1,16 +1,17 @@
 """Features for reconstructions: at keypoints given with a set, of its binary descriptor files, or of any photos."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from keypatch.benchmarks.feature_cache import GROUP, KeptFeatures
-from keypatch.benchmarks.photo_features import PhotoFeatures, Place, photo_features
+from keypatch.benchmarks.photo_features import PhotoFeatures, Place, photo_features, refuse_idle_extraction
+from keypatch.benchmarks.result import weights_of
 from keypatch.benchmarks.sfm_data import SfmSet
-from keypatch.describers.protocol import Describer, HasWeights, Progress
+from keypatch.describers.protocol import Describer, Progress
 from keypatch.errors import DataError, KeypatchError
 from keypatch.features import Extraction, Features, read_photo
 from keypatch.features.eth_files import DESCRIPTORS, KEYPOINTS, image_file, read_eth_descriptors, read_eth_keypoints
@@ -53,6 +54,7 @@ def sfm_features(
     Files are a feature file, or a folder with descriptors/IMAGE.bin, and keypoints/IMAGE.bin unless they are the set's.
     """
     if isinstance(source, str | Path):
+        refuse_idle_extraction(source, extraction)
         path = Path(source)
         return _read_folder(path, scene) if path.is_dir() else photo_features(path, scene.photos)
     if scene.keypoints:
@@ -83,9 +85,13 @@ def _describe_given(
         )
         if progress is not None:
             progress(number + 1, len(scene.photos))
-    settings = {"detector": "given", "upright": extraction.upright, **cut_settings(describer, extraction.patch_sigmas)}
-    weights = {"weights": describer.weights_hash} if isinstance(describer, HasWeights) else {}
-    return PhotoFeatures(describer.name, settings, weights, places, kept)
+    settings: dict[str, Setting] = {
+        "detector": "given",
+        "keypoints": max(map(len, given.values())),
+        "upright": extraction.upright,
+        **cut_settings(describer, extraction.patch_sigmas),
+    }
+    return PhotoFeatures(describer.name, settings, weights_of(describer), places, kept)
 
 
 def _inside(scene: SfmSet, name: str) -> Keypoints:
@@ -116,10 +122,11 @@ def _read_folder(folder: Path, scene: SfmSet) -> EthFeatures:
             )
     sizes = {name: (camera.width, camera.height) for name, camera in scene.cameras.items()}
     hashes = {"features": hash_folder([*descriptors.values(), *keypoints.values()])}
-    features = EthFeatures(folder.resolve().name, {"detector": "given"}, hashes, keypoints, descriptors, sizes)
-    dims = {features[name].descriptors.shape[1] for name in names}
+    features = EthFeatures(folder.resolve().name, {}, hashes, keypoints, descriptors, sizes)
+    shapes = [features[name].descriptors.shape for name in names]
+    dims = {columns for _, columns in shapes}
     if len(dims) > 1:
         raise DataError(
             f"{folder / DESCRIPTORS} has descriptors of {min(dims)} and of {max(dims)} numbers. Describe again."
         )
-    return features
+    return replace(features, settings={"detector": "given", "keypoints": max(rows for rows, _ in shapes)})

@@ -5,14 +5,13 @@ Matches are in the benchmark's own files, a file for each pair, there whole or n
 
 import hashlib
 import json
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from keypatch.benchmarks.caching import keeps_descriptors
+from keypatch.benchmarks.kept_folders import LOCK, hold_chosen_folder, hold_kept_folder
 from keypatch.describers.protocol import Progress
 from keypatch.errors import KeypatchError
 from keypatch.features import Features
@@ -26,11 +25,11 @@ from keypatch.features.eth_files import (
     write_eth_keypoints,
     write_eth_matches,
 )
-from keypatch.files import cache_folder, lock, reason, write_json
+from keypatch.files import write_json
 from keypatch.matching.neighbours import match_descriptors
 from keypatch.matching.pairs import Pair
 
-RECORD, LOCK = "sfm.json", ".lock"
+RECORD = "sfm.json"
 FORMAT, NUMBER = "keypatch-sfm", 1
 IN_MEMORY = 32  # photos' features: 200 MB of 13,000 keypoints with 128 numbers
 
@@ -40,21 +39,11 @@ def hold_folder(chosen: str | Path | None, made_of: Mapping[str, Any]) -> Iterat
     """The folder of matches that depend on `made_of`, held by this process; None is one in the cache.
 
     Raises:
-        KeypatchError: it cannot be written to, holds something else, or another process works in it.
+        KeypatchError: the chosen one cannot be made, holds something else, or another process works in it.
     """
-    if chosen is None and not keeps_descriptors():
-        with tempfile.TemporaryDirectory(prefix="keypatch-") as temporary:
-            yield Path(temporary)
-        return
     key = hashlib.sha256(json.dumps(made_of, sort_keys=True).encode()).hexdigest()[:32]
-    folder = cache_folder() / "sfm" / key if chosen is None else Path(chosen)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except FileExistsError:
-        raise KeypatchError(f"{folder} is a file, not a folder. Choose another name.") from None
-    except OSError as error:
-        raise KeypatchError(f"{folder} cannot be made: {reason(error)}. Set folder to one that can.") from error
-    with lock(folder / LOCK, str(folder)):
+    kept = hold_kept_folder("sfm", key, "Matches and models") if chosen is None else hold_chosen_folder(Path(chosen))
+    with kept as folder:
         recorded = read_record(folder)
         if recorded is None:
             write_json(folder / RECORD, {"format": FORMAT, "format_number": NUMBER, "made_of": dict(made_of)})

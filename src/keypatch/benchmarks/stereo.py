@@ -1,7 +1,7 @@
 """The stereo task of the Image Matching Challenge (Jin et al. 2021): how good a relative pose do the matches give?"""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -12,8 +12,8 @@ import numpy as np
 
 from keypatch.benchmarks.posed_scenes import PosedScene, read_posed_scenes
 from keypatch.benchmarks.result import Result
-from keypatch.benchmarks.stereo_covisibility import Pair, covisible_pairs
-from keypatch.benchmarks.stereo_features import scene_features
+from keypatch.benchmarks.stereo_covisibility import COVISIBILITIES, Pair, covisible_pairs
+from keypatch.benchmarks.stereo_features import EXTRACTION, scene_features
 from keypatch.benchmarks.stereo_pairs import NEIGHBOURS, Estimation, Neighbours, match_views, score_views
 from keypatch.benchmarks.stereo_scores import SceneOutcome, Told, curve_of, replicates_of, scores_of
 from keypatch.describers.protocol import Describer, Progress
@@ -36,7 +36,7 @@ HELD = 128  # photos whose features stay in memory: 0.5 GB with 8,000 keypoints 
 class Stereo:
     """How photographs are matched and their poses estimated; the defaults are the challenge's with 2,048 keypoints."""
 
-    extraction: Extraction = field(default_factory=lambda: Extraction(keypoints=2048, rule="strongest"))
+    extraction: Extraction = EXTRACTION
     ratio: float | None = 0.9  # tested in both directions; None: no ratio test
     neighbours: Neighbours = "exact"  # flann: OpenCV's kd-trees, as in the challenge
     estimator: Choice = "auto"  # auto: degensac where it is installed, else magsac
@@ -58,10 +58,10 @@ class Stereo:
                 f"confidence is {self.confidence} and must lie between 0 and 1; iterations is {self.iterations} and "
                 "must be above 0."
             )
-        if not self.seeds:
-            raise KeypatchError("Poses are estimated with one seed or more; none was given.")
-        if not 0 <= self.covisibility < 1:
-            raise KeypatchError(f"The covisibility {self.covisibility} must be a share: 0, 0.1, ..., 0.9.")
+        if not self.seeds or not all(0 <= seed < 2**31 for seed in self.seeds):
+            raise KeypatchError(f"Poses are estimated with one seed or more, each from 0 to {2**31 - 1}: {self.seeds}.")
+        if self.covisibility not in COVISIBILITIES:
+            raise KeypatchError(f"The covisibility {self.covisibility} must be one of 0, 0.1, ..., 0.9.")
         if self.reach is not None and self.reach < 1:
             raise KeypatchError(f"The reach {self.reach} must be 1 or more: how far apart photos of a pair may be.")
 

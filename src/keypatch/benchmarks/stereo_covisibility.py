@@ -13,6 +13,8 @@ from keypatch.files import reason
 
 SHARED_POINTS = 100  # the challenge's older rule, and that of its bags: pairs with more 3D points in common
 
+COVISIBILITIES = tuple(tenths / 10 for tenths in range(10))  # the challenge has a list of pairs for each
+
 Pair = tuple[str, str]
 
 

@@ -1,13 +1,13 @@
 """Features of a scene's photographs: a describer's, a feature file's, or those of a folder of the challenge."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
 import numpy as np
 from numpy.typing import NDArray
 
-from keypatch.benchmarks.photo_features import PhotoFeatures, photo_features
+from keypatch.benchmarks.photo_features import PhotoFeatures, photo_features, refuse_idle_extraction
 from keypatch.describers.protocol import Describer, Progress
 from keypatch.errors import DataError, KeypatchError
 from keypatch.features import Extraction, Features, Photo
@@ -19,6 +19,7 @@ from keypatch.geometry.converters import from_hloc
 from keypatch.provenance import Provenance, provenance
 
 KEYPOINTS, DESCRIPTORS = "keypoints.h5", "descriptors.h5"
+EXTRACTION = Extraction(keypoints=2048, rule="strongest")  # the smaller of the challenge's two budgets
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +74,25 @@ class ChallengeFeatures(Mapping[str, Features]):
 def scene_features(
     source: Describer | str | Path, photos: Sequence[Photo], extraction: Extraction, progress: Progress | None = None
 ) -> PhotoFeatures | ChallengeFeatures:
-    """As `photo_features`; a folder is taken for one of the challenge."""
+    """As `photo_features`; a folder is taken for one of the challenge, and all of it is read at once.
+
+    Raises:
+        KeypatchError: features are given, and an extraction that would not act on them.
+        DataError: the folder lacks a photo, or what it has of one is damaged or of another length.
+    """
+    refuse_idle_extraction(source, extraction, EXTRACTION)
     if isinstance(source, str | Path) and Path(source).is_dir():
-        return ChallengeFeatures(Path(source), {photo.name: photo.path for photo in photos})
+        return _read_folder(Path(source), {photo.name: photo.path for photo in photos})
     return photo_features(source, photos, extraction, progress)
+
+
+def _read_folder(folder: Path, photos: Mapping[str, Path]) -> ChallengeFeatures:
+    features = ChallengeFeatures(folder, photos)
+    shapes = {name: each.descriptors.shape for name, each in features.items()}
+    dims = {columns: name for name, (rows, columns) in shapes.items() if rows}
+    if len(dims) > 1:
+        (first, one), (second, other) = list(dims.items())[:2]
+        raise DataError(
+            f"{folder}: the descriptors of {one} have {first} numbers and those of {other} {second}. Describe again."
+        )
+    return replace(features, settings={"keypoints": max(rows for rows, _ in shapes.values())})

@@ -1,10 +1,10 @@
 """What became of the pairs of a scene, and the scores of one scene or several."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from keypatch.benchmarks.result import Replicates
 from keypatch.describers.protocol import Progress
@@ -68,6 +68,15 @@ def curve_of(outcomes: Iterable[SceneOutcome]) -> Curve:
 
 def replicates_of(outcomes: Iterable[SceneOutcome], degrees: int) -> Replicates:
     """mAA with the pairs of every scene drawn again."""
-    by_scene = [each.accuracies(degrees) for each in outcomes]
-    values = np.mean([bootstrap_mean(accuracies) for accuracies in by_scene], axis=0)
-    return Replicates(values, "photo pairs", sum(map(len, by_scene)))
+    return draw_groups([each.accuracies(degrees) for each in outcomes], "photo pairs", "scene")
+
+
+def draw_groups(groups: Sequence[ArrayLike], units: str, group: str, first_seed: int = 0) -> Replicates:
+    """The mean over groups of their means, with the units of each drawn again, and with draws of its own.
+
+    The interval is as wide as the smallest group asks for, whose spread is known worst; if that is of one unit, there
+    is none.
+    """
+    means = [bootstrap_mean(values, seed=seed) for seed, values in enumerate(groups, first_seed)]
+    drawn = units if len(groups) == 1 else f"{units} in the smallest {group}"
+    return Replicates(np.mean(means, axis=0), drawn, min(len(np.asarray(values)) for values in groups))

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from keypatch.benchmarks.result import Result
+from keypatch.benchmarks.score_names import split_score
 from keypatch.describers.protocol import Progress
 from keypatch.errors import KeypatchError
 
@@ -23,6 +24,8 @@ class Benchmark:
     line: str
     headline: tuple[str, ...]  # patterns of the names of the scores that papers print
     on_patches: bool = False  # the data are a patch set, as open_patches takes it
+    details: tuple[str, ...] = ()  # kinds of scores (`split_score`) to print below the headline; all if none is named
+    counts: str = "steps"  # what its progress counts, if that is always the same
     takes: tuple[Given, ...] = ()  # what others have computed, instead of a descriptor
 
     @property
@@ -48,6 +51,21 @@ def headline_scores(result: Result) -> list[str]:
     """The names of a result's headline scores, in the order of the table."""
     patterns = BENCHMARKS[result.benchmark].headline if result.benchmark in BENCHMARKS else ("*",)
     return [name for pattern in patterns for name in result.scores if fnmatchcase(name, pattern)]
+
+
+def detail_scores(result: Result) -> list[str]:
+    """The scores of the table below the headline, with those of the headline that stand in the same columns."""
+    kinds = BENCHMARKS[result.benchmark].details if result.benchmark in BENCHMARKS else ()
+    by_kind: dict[str, list[str]] = {}
+    for name in result.scores:
+        by_kind.setdefault(split_score(name)[0], []).append(name)
+    headline = set(headline_scores(result))
+    return [
+        name
+        for kind, names in by_kind.items()
+        if (not kinds or kind in kinds) and not headline.issuperset(names)
+        for name in names
+    ]
 
 
 def kind_of(path: Path) -> Given | None:
@@ -119,17 +137,21 @@ BENCHMARKS = {
         "PhotoTour patches: FPR95, average precision and curves of every pair list; rank-1 over the points",
         headline=("fpr95.*", "rank1"),
         on_patches=True,
+        counts="patches",
     ),
     "hpatches": Benchmark(
         _hpatches,
         "HPatches strips: verification, matching and retrieval of easy, hard and tough patches",
         headline=("verification.ap", "verification.auc", "matching.map", "retrieval.map"),
+        details=(*(f"matching.map.{level}" for level in "eht"), *(f"rank1.{level}" for level in "eht")),
+        counts="patches",
         takes=("folder of csv descriptors",),
     ),
     "homography": Benchmark(
         _homography,
         "photos of planes with known homographies: matching accuracy at 1 to 10 pixels, homography accuracy",
         headline=("mma3", "accuracy3", "auc5"),
+        details=("mma1", "mma3", "mma5", "mma10", "accuracy3", "auc5", "count.matches", "count.within3"),
         takes=("feature file",),
     ),
     "stereo": Benchmark(
@@ -155,10 +177,12 @@ BENCHMARKS = {
         "images in class folders, or any patches: Recall@K among all, NMI and F1 of k-means clusters",
         headline=("recall@1", "nmi", "f1"),
         on_patches=True,
+        counts="patches",
     ),
     "rotation": Benchmark(
         _rotation,
         "photos turned in steps of 15 degrees: of the keypoints found again, those matched correctly",
         headline=("share",),
+        counts="photos",
     ),
 }

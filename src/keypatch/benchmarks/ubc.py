@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,7 +74,12 @@ def evaluate_ubc(
     return Result(
         benchmark="ubc",
         descriptor=describer.name,
-        settings={"data": patch_set.name, "rule": settings.rule, "pairs": {pairs.name: len(pairs) for pairs in lists}},
+        settings={
+            "data": patch_set.name,
+            "rule": settings.rule,
+            "pairs": {pairs.name: len(pairs) for pairs in lists},
+            **card_of(patch_set),
+        },
         scores=scores,
         curves=pair_curves(ranked) | similarity_curves(descriptors, lists),
         provenance=provenance_of(describer, data_hash),
@@ -115,14 +121,21 @@ def spread_over_points(descriptors: NDArray[np.float32], patch_set: PatchSet) ->
 
 
 def hash_patches(patch_set: PatchSet, lists: Sequence[Pairs]) -> str:
-    """SHA-256 of pixels, point ids and lists, whatever files they lie in."""
+    """SHA-256 of pixels, point ids, image ids if there are any, and lists, whatever files they lie in."""
     digest = hashlib.sha256()
     for start in range(0, len(patch_set), CHUNK):
         digest.update(patch_set.patches[start : start + CHUNK].tobytes())
     digest.update(patch_set.point_id.tobytes())
+    if patch_set.image_id is not None:
+        digest.update(patch_set.image_id.tobytes())
     for pairs in lists:
         digest.update(np.stack([pairs.first, pairs.second, pairs.is_match]).tobytes())
     return digest.hexdigest()
+
+
+def card_of(patch_set: PatchSet) -> dict[str, Any]:
+    """For the settings of a result: the card of the set, where it has one."""
+    return {"card": dict(patch_set.card)} if patch_set.card else {}
 
 
 def _find_lists(patch_set: PatchSet) -> tuple[Pairs, ...]:

@@ -7,7 +7,6 @@ import typer
 
 from keypatch.cli.options import Device, Precision, examples
 from keypatch.cli.printing import open_console, show_progress
-from keypatch.cli.scores import print_result
 
 EXAMPLES = examples(
     "keypatch evaluate rootsift --on ubc --data embedded-test",
@@ -38,8 +37,10 @@ def evaluate(
 ) -> None:
     """Score a descriptor on a benchmark."""
     from keypatch.benchmarks.evaluating import evaluate as score
+    from keypatch.benchmarks.table import find_benchmark
+    from keypatch.cli.scores import print_result
 
-    with show_progress() as progress:
+    with show_progress(find_benchmark(on).counts) as progress:
         result = score(
             descriptor,
             on,
@@ -54,6 +55,8 @@ def evaluate(
         )
     console = open_console()
     console.print(f"{result.descriptor} on {result.benchmark}, {result.settings.get('data', Path(data).name)}")
-    print_result(console, result)
+    shown, there_are = print_result(console, result), len(result.scores)
     if out is not None:
-        console.print(f"Written: {out}")
+        console.print(f"Written: {out}" + (f", with all {there_are} scores" if shown < there_are else ""))
+    elif shown < there_are:
+        console.print(f"{shown} of {there_are} scores are shown; --out FILE writes all of them.")

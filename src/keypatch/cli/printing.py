@@ -51,7 +51,7 @@ def print_facts(console: Console, facts: Mapping[str, str]) -> None:
 
 
 @contextmanager
-def show_progress() -> Iterator[Callable[[int, int], None]]:
+def show_progress(things: str = "steps") -> Iterator[Callable[[int, int], None]]:
     """A function to call with what is done and what there is to do, for a line about work of more than a moment.
 
     Warnings become sentences without the line of code that gave them.
@@ -67,7 +67,7 @@ def show_progress() -> Iterator[Callable[[int, int], None]]:
             line = ProgressLine(sys.stderr)
         last = done, total
         if time.monotonic() - begun > A_MOMENT:
-            line.count(done, total, "steps")
+            line.count(done, total, things)
 
     def say(message: Warning | str, *_: object, **__: object) -> None:
         line.say(f"keypatch: {message}")

@@ -7,7 +7,6 @@ import typer
 
 from keypatch.cli.options import examples
 from keypatch.cli.printing import open_console
-from keypatch.cli.scores import print_comparison
 
 EXAMPLES = examples("keypatch quickstart", "keypatch quickstart --pairs 5000 --out runs/shorter")
 
@@ -17,6 +16,7 @@ def quickstart(
     pairs: Annotated[int | None, typer.Option(help="Budget in pairs, if not the default.")] = None,
 ) -> None:
     """Train a descriptor on embedded photographs, compare it with SIFT and show it: no download, a few minutes."""
+    from keypatch.cli.scores import print_comparison
     from keypatch.studies.quickstart import quickstart as run
     from keypatch.training.progress import reporter_for
 

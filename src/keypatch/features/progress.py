@@ -83,7 +83,13 @@ def counted(count: int, thing: str) -> str:
 
 def progress_line(done: int, total: int, rate: float, things: str = "photos") -> str:
     left = f"  {_clock((total - done) / rate)} left" if rate > 0 and done < total else ""
-    return f"{done:,} of {total:,} {things}  {rate:.3g} {things}/s{left}"
+    return f"{done:,} of {total:,} {things}  {_three_digits(rate)} {things}/s{left}"
+
+
+def _three_digits(rate: float) -> str:
+    """ "0.25", "3.12", "1,050"."""
+    rounded = float(f"{rate:.3g}")
+    return f"{rounded:,.0f}" if rounded >= 1000 else f"{rounded:g}"
 
 
 def _clock(seconds: float) -> str:

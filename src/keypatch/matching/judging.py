@@ -27,7 +27,7 @@ def read_matrix(path: Path) -> NDArray[np.float64]:
     """A 3x3 matrix as plain text, row by row: a homography, or the intrinsics K of a camera.
 
     Raises:
-        DataError: the file is missing or is no such matrix.
+        DataError: the file is missing or is no such matrix, or a singular one, which is neither of the two.
     """
     try:
         words = path.read_text(encoding="utf-8").replace(",", " ").split()
@@ -40,4 +40,7 @@ def read_matrix(path: Path) -> NDArray[np.float64]:
         raise DataError(
             f"{path} has {len(values)} numbers; a matrix of 3 rows with 3 finite numbers each was expected."
         )
-    return values.reshape(3, 3)
+    matrix = values.reshape(3, 3)
+    if np.linalg.matrix_rank(matrix) < 3:
+        raise DataError(f"{path} is a singular matrix, which no homography and no camera has. Write the file again.")
+    return matrix

@@ -6,9 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keypatch.errors import KeypatchError
+from keypatch.metrics.ranking import BLOCK, squared_distances, stranger_distances
 from keypatch.metrics.verification import average_precision
-
-BLOCK = 16_000_000  # similarities held at once: 64 MB of float32
 
 
 def reference_image_precisions(
@@ -48,25 +47,16 @@ def _precision(rows: NDArray[np.float32], points: NDArray[np.int64]) -> float | 
     return average_precision(ratio, right)
 
 
-def _distances(rows: NDArray[np.float32], points: NDArray[np.int64]) -> Iterator[NDArray[np.float32]]:
+def _distances(rows: NDArray[np.float32], points: NDArray[np.int64]) -> Iterator[NDArray[np.float64]]:
     """Squared distances of every pair to the positive and to the hardest negative, (2, pairs of a block of anchors).
 
-    Squared ones have the same order and so have their ratios. The negative is found by a float32 product and measured
-    by coordinate differences, so that equal rows are equally far.
+    Squared ones have the same order and so have their ratios.
     """
-    squares = np.einsum("ij,ij->i", rows, rows)
+    to_negative = stranger_distances(rows, points, rows, points)
     step = max(1, BLOCK // len(rows))
     for start in range(0, len(rows), step):
-        block = rows[start : start + step]
-        same = points[start : start + step, None] == points
-        scores = squares - 2 * (block @ rows.T)  # squared distance without the anchor's own square
-        scores[same] = np.inf
-        to_negative = _squared(block, rows[scores.argmin(axis=1)])
-        same[np.arange(len(block)), np.arange(start, start + len(block))] = False
-        anchors, positives = np.nonzero(same)
-        yield np.stack([_squared(block[anchors], rows[positives]), to_negative[anchors]])
-
-
-def _squared(first: NDArray[np.float32], second: NDArray[np.float32]) -> NDArray[np.float32]:
-    difference = first - second
-    return np.asarray(np.einsum("ij,ij->i", difference, difference))
+        anchors, positives = np.nonzero(points[start : start + step, None] == points)
+        anchors += start
+        others = anchors != positives
+        anchors, positives = anchors[others], positives[others]
+        yield np.stack([squared_distances(rows[anchors], rows[positives]), to_negative[anchors]])

@@ -121,6 +121,6 @@ def _last_line(complaints: IO[str]) -> str:
 
 def _remedy(job: Job) -> str:
     return (
-        f"The database is kept at {job.database}. Give the focal length (--focal) if it is known, or try another "
-        "--seed; features and matches are not made again."
+        f"The database is kept at {job.database}. Try another seed, or give the focal length if it is known; features "
+        "and matches are not made again."
     )

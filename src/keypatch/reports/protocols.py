@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from keypatch.benchmarks.comparing import CARD, own_settings, shared_settings
 from keypatch.benchmarks.result import Result, lower_is_better
 from keypatch.benchmarks.table import headline_scores
 from keypatch.reports.reading import Source
 
 MOST_COLUMNS = 12  # a benchmark of others may call everything a headline
-_OF_THE_DESCRIPTOR = ("patch_sigmas", "patch_size", "unit_length")  # settings that come with it, not with the protocol
 _UNORDERED = ("spread.", "count.", "sd.")  # scores of which neither the higher nor the lower is better
 
 
@@ -29,7 +29,7 @@ class Entry:
 
     def own_settings(self) -> dict[str, Any]:
         """How patches are cut for this descriptor."""
-        return {name: value for name, value in _flat(self.result.settings).items() if _is_own(name)}
+        return own_settings(self.result)
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +72,7 @@ def group(sources: Sequence[Source]) -> list[Protocol]:
     made: list[Protocol] = []
     for members in kinds.values():
         first = members[0].result
-        settings = _shared(first)
+        settings = shared_settings(first)
         data_hash = first.provenance.hashes.get("data", "")
         title = f"{first.benchmark} on {_data_name(settings)}"
         differs = _differences(title, first.benchmark, settings, data_hash, made)
@@ -82,28 +82,9 @@ def group(sources: Sequence[Source]) -> list[Protocol]:
 
 
 def _key(result: Result) -> str:
-    depends = [result.benchmark, result.provenance.hashes.get("data", ""), _shared(result)]
+    settings = {name: value for name, value in shared_settings(result).items() if name != CARD}
+    depends = [result.benchmark, result.provenance.hashes.get("data", ""), settings]
     return json.dumps(depends, sort_keys=True, default=str)
-
-
-def _shared(result: Result) -> dict[str, Any]:
-    """The settings of the protocol, under flat names."""
-    return {name: value for name, value in _flat(result.settings).items() if not _is_own(name)}
-
-
-def _flat(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """{"pairs": {"a": 5}} -> {"pairs.a": 5}; the card of a data set stays whole."""
-    made: dict[str, Any] = {}
-    for name, value in settings.items():
-        if isinstance(value, Mapping) and name != "card":
-            made |= {f"{name}.{inner}": each for inner, each in _flat(value).items()}
-        else:
-            made[name] = value
-    return made
-
-
-def _is_own(name: str) -> bool:
-    return name.rpartition(".")[2] in _OF_THE_DESCRIPTOR
 
 
 def _data_name(settings: Mapping[str, Any]) -> str:
@@ -148,7 +129,7 @@ def _differences(
     changed = [
         f"{name} {_short(settings.get(name))} instead of {_short(other.settings.get(name))}"
         for name in dict.fromkeys([*other.settings, *settings])
-        if settings.get(name) != other.settings.get(name)
+        if name != CARD and settings.get(name) != other.settings.get(name)
     ]
     if data_hash != other.data_hash:
         changed.insert(0, f"other data (SHA-256 {data_hash[:8] or 'unknown'} instead of {other.data_hash[:8]})")

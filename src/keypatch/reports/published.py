@@ -7,6 +7,7 @@ from importlib.resources import files
 
 from keypatch.reports.protocols import Protocol
 
+MEAN = "mean of all sets"  # stands for the data of a mean that a paper prints
 _SPLIT = 40  # test sequences of the splits a, b and c
 
 
@@ -20,12 +21,20 @@ class Published:
     method: str
     trained_on: str  # "" for what is not trained
     percent: str
+    rule: str  # "mixed": GOR's table, where own rows count among accepted pairs and copied ones do not; else ""
     source: str
 
     @property
     def name(self) -> str:
         """What a descriptor of this method is called: sift, hynet-liberty."""
         return "-".join(part for part in (self.method.lower(), self.trained_on) if part)
+
+
+@cache
+def published_figures() -> tuple[Published, ...]:
+    """All of them: what several papers print alike stands once, of the one that is named first."""
+    text = files("keypatch.reports").joinpath("published.csv").read_text(encoding="utf-8")
+    return tuple(Published(**row) for row in csv.DictReader(text.splitlines()))
 
 
 def published_for(protocol: Protocol) -> list[Published]:
@@ -35,7 +44,9 @@ def published_for(protocol: Protocol) -> list[Published]:
     data = _data(protocol)
     scores = {name for entry in protocol.entries for name in entry.result.scores}
     return [
-        each for each in _all() if (each.benchmark, each.data) == (protocol.benchmark, data) and each.score in scores
+        each
+        for each in published_figures()
+        if (each.benchmark, each.data) == (protocol.benchmark, data) and each.score in scores and not each.rule
     ]
 
 
@@ -46,9 +57,3 @@ def _data(protocol: Protocol) -> str:
         return str(settings.get("data", "")).lower()
     whole = isinstance(settings.get("sequences"), list) and len(settings["sequences"]) == _SPLIT
     return f"split {settings.get('split')}" if whole and not settings.get("pca") else ""
-
-
-@cache
-def _all() -> tuple[Published, ...]:
-    text = files("keypatch.reports").joinpath("published.csv").read_text(encoding="utf-8")
-    return tuple(Published(**row) for row in csv.DictReader(text.splitlines()))

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from keypatch.benchmarks.result import lower_is_better, score_text
+from keypatch.benchmarks.score_names import score_title
 from keypatch.reports.axes import Axis
 from keypatch.reports.comparisons import compared_names, difference, reference
 from keypatch.reports.figures import swatch
 from keypatch.reports.markup import Content, Markup, element
-from keypatch.reports.names import score_title
 from keypatch.reports.protocols import Entry, Protocol, has_order
 from keypatch.reports.published import Published
 

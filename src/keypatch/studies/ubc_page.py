@@ -6,7 +6,7 @@ from pathlib import Path
 
 from keypatch.files import write_text
 from keypatch.studies.methods_page import section
-from keypatch.studies.ubc_published import PUBLISHED_ROWS
+from keypatch.studies.ubc_published import published_rows
 from keypatch.studies.ubc_rows import SPLITS, Row, Scored, Split, columns_of, mean, mean_replicates
 
 COLUMNS = [*map(str, SPLITS), "Mean"]
@@ -79,7 +79,7 @@ def _published() -> str:
         "GOR's code, another definition of FPR95. They stand apart for comparison."
     )
     rows = []
-    for each in PUBLISHED_ROWS:
+    for each in published_rows():
         values = [f"{value:.2f}" for value in each.values]
         if len(values) < len(SPLITS):
             values = [cell for value in values for cell in (value, "")]

@@ -7,7 +7,7 @@ from typing import Any
 from keypatch.files import write_json
 from keypatch.studies.methods_rows import number_or_none
 from keypatch.studies.ubc_page import write_page
-from keypatch.studies.ubc_published import PUBLISHED_ROWS
+from keypatch.studies.ubc_published import published_rows
 from keypatch.studies.ubc_rows import SETS, UNTRAINED, Row, Scored, Split, columns_of, mean, mean_replicates
 
 FORMAT = "keypatch-ubc-table"
@@ -29,7 +29,7 @@ class UbcTable:
         rows = [self._entry(row, "last", row.last()) for row in self.rows]
         rows += [self._entry(row, "best on the test sets", row.best(self.fpr95)) for row in self.rows if row.is_trained]
         head = {"format": FORMAT, "format_number": FORMAT_NUMBER, "pair_list": self.pair_list}
-        published = [asdict(each) for each in PUBLISHED_ROWS]
+        published = [asdict(each) for each in published_rows()]
         write_json(folder / "table.json", {**head, "rows": rows, "published_fpr95_percent": published})
         write_page(folder / "table.md", self.rows, self.pair_list)
 

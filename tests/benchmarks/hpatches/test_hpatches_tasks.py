@@ -15,7 +15,7 @@ from keypatch.benchmarks.hpatches_draws import (
     draw_tasks,
     redraw_public_tasks,
 )
-from keypatch.benchmarks.hpatches_tasks import Tasks, find_split, read_tasks
+from keypatch.benchmarks.hpatches_tasks import Tasks, find_listed, find_split, read_tasks
 from keypatch.errors import DataError
 from keypatch.patches.hpatches import split_sequences
 
@@ -93,6 +93,13 @@ def test_missing_lists_are_named(copied: Any, tmp_path: Path) -> None:
         read_tasks(tmp_path / "nowhere", "a", NAMES, COUNTS)
 
 
+def test_the_lists_name_their_sequences(copied: Any) -> None:
+    assert find_listed(copied.tasks) == set(NAMES)
+    path = copied.tasks / "verif_neg_inter_split-mini.csv"
+    path.write_text(path.read_text() + "v_yuri,1,1,v_other,2,1\n")
+    assert find_listed(copied.tasks) == {*NAMES, "v_other"}
+
+
 def test_splits_beside_the_lists_come_first(copied: Any) -> None:
     assert find_split("mini", "train", copied.tasks) == ("i_crownday", "v_graffiti")
     assert find_split("a", "test", copied.tasks) == find_split("a", "test", None) == split_sequences("a", "test")
@@ -103,7 +110,14 @@ def test_splits_beside_the_lists_come_first(copied: Any) -> None:
     for wrong, words in (
         ("[1, 2]", "not a table of splits"),
         ("{", "not a table"),
+        ('{"mini": 5}', "not a table"),
+        ('{"mini": ["test"]}', "not a table"),
+        ('{"mini": {"train": ["x"]}}', '"mini" of .* has no part test'),
         ('{"x": {"test": ["../y"]}}', "plain"),
+        ('{"mini": {"test": [7, null]}}', r'"test" of the split "mini" should be a list of names .* found \[7, null\]'),
+        ('{"mini": {"test": "abc"}}', 'list of names of sequences, found "abc"'),
+        ('{"mini": {"test": []}}', r"list of names of sequences, found \[\]"),
+        ('{"x": {"test": ["y"], "train": {"y": 1}}}', '"train" of the split "x" should be a list'),
     ):
         path.write_text(wrong)
         with pytest.raises(DataError, match=words):
