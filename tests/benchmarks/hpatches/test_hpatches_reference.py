@@ -151,7 +151,7 @@ def test_headline_scores_have_replicates_around_them(mini: Any) -> None:
     for name in units:
         low, high = result.interval(name) or (1, 0)
         assert low < result.scores[name] < high, name
-        assert high - low < 0.15
+        assert high - low < 0.1
 
 
 def test_retrieval_draws_sequences_with_all_their_queries(mini: Any) -> None:
