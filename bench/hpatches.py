@@ -80,7 +80,9 @@ def race(work: Path, arguments: argparse.Namespace) -> list[dict[str, Any]]:
     best: dict[str, dict[str, Any]] = {}
     for turn in range(arguments.rounds):
         for who, command in field.items():
-            subprocess.run(command, env=os.environ | threads, check=True, stdout=subprocess.DEVNULL)
+            subprocess.run(
+                command, env=os.environ | threads, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            )
             answer = json.loads((work / "answer.json").read_text())
             total = sum(answer["seconds"].values())
             print(f"turn {turn + 1}, {who}: {total:.2f} s", flush=True)
