@@ -19,10 +19,10 @@ from keypatch.geometry import Keypoints
 from keypatch.geometry.poses import Pose, relative_pose
 from keypatch.metrics import angular_error
 from keypatch.reconstruction.camera_models import Camera
-from keypatch.reconstruction.cameras import read_cameras
 from keypatch.reconstruction.child import Job
 from keypatch.reconstruction.database import write_database
 from keypatch.reconstruction.mapping import run_colmap
+from keypatch.reconstruction.text_models import read_text_poses
 
 Matched = Mapping[tuple[str, str], NDArray[np.int32]]
 
@@ -81,7 +81,7 @@ def reconstruct_bag(
         statistics = run_colmap(job).statistics
     except KeypatchError as error:
         raise KeypatchError(f"{scene.name}, {bag.name}: {error} The bags before it are kept.") from error
-    found = {} if statistics is None else {name: posed.pose for name, posed in read_cameras(model).items()}
+    found = {} if statistics is None else read_text_poses(model)
     shutil.rmtree(work)
     return BagOutcome(
         errors=tuple(_error(pair, found, scene) for pair in combinations(bag.photos, 2)),

@@ -11,10 +11,9 @@ from keypatch.benchmarks.result import Replicates
 from keypatch.errors import KeypatchError
 from keypatch.geometry.poses import Pose
 from keypatch.metrics import draw_counts
-from keypatch.reconstruction.cameras import read_cameras
 from keypatch.reconstruction.outcome import Outcome, Statistics
 from keypatch.reconstruction.pose_errors import PoseErrors, pose_errors
-from keypatch.reconstruction.text_models import read_observations, read_points
+from keypatch.reconstruction.text_models import read_observations, read_points, read_text_poses
 
 UNITS = "photos"
 NO_MODEL = Statistics(0, 0, 0, math.nan, math.nan, math.nan)
@@ -81,7 +80,7 @@ def model_replicates(shares: Sums) -> dict[str, Replicates]:
 def compare_poses(model: Path, truth: Mapping[str, Pose]) -> PoseErrors | None:
     """The errors of the model's poses; None if it has too few cameras of the true ones, or all on one line."""
     try:
-        return pose_errors({name: each.pose for name, each in read_cameras(model).items()}, truth)
+        return pose_errors(read_text_poses(model), truth)
     except KeypatchError:
         return None
 

@@ -42,10 +42,19 @@ def read_text_cameras(folder: Path) -> dict[str, tuple[Camera, Pose]]:
     path = folder / "images.txt"
     for number, line in _image_lines(path):
         with _Line(path, number, _IMAGE):
-            _, *numbers, camera, name = line.split(maxsplit=9)
-            values = [float(value) for value in numbers]
-            posed[name.rstrip("\r\n")] = cameras[int(camera)], Pose(_rotation(values[:4]), np.array(values[4:]))
+            name, camera, pose = _posed(line)
+            posed[name] = cameras[camera], pose
     return posed
+
+
+def read_text_poses(folder: Path) -> dict[str, Pose]:
+    """The poses alone: where COLMAP had to find the focal length of few photos, its cameras may be none that exist."""
+    path, poses = folder / "images.txt", dict[str, Pose]()
+    for number, line in _image_lines(path):
+        with _Line(path, number, _IMAGE):
+            name, _, pose = _posed(line)
+            poses[name] = pose
+    return poses
 
 
 def read_points(folder: Path) -> Points:
@@ -102,6 +111,13 @@ def _image_lines(path: Path) -> Iterator[tuple[int, str]]:
 def _rows(path: Path) -> Iterator[tuple[int, str]]:
     """The lines that are neither empty nor comments."""
     return ((number, line) for number, line in _lines(path) if line.strip() and not line.startswith("#"))
+
+
+def _posed(line: str) -> tuple[str, int, Pose]:
+    """Name, camera and pose of an image."""
+    _, *numbers, camera, name = line.split(maxsplit=9)
+    values = [float(value) for value in numbers]
+    return name.rstrip("\r\n"), int(camera), Pose(_rotation(values[:4]), np.array(values[4:]))
 
 
 def _cameras(path: Path) -> Iterator[tuple[int, Camera]]:
