@@ -1,6 +1,7 @@
-"""What all tests share: figures computed by others, the shared data where it is, and few threads."""
+"""What all tests share: figures computed by others, the shared data where it is, a cache of their own, few threads."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,17 @@ def few_threads() -> None:
 
     torch.set_num_threads(min(2, os.cpu_count() or 1))
     cv2.setNumThreads(1)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def session_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A cache for this run of the tests, also for the processes they start: the user's stays as it is.
+
+    One for all tests, since the embedded sets and the native code in it take seconds to make.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("KEYPATCH_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -1,5 +1,6 @@
 """The multiview task: which bags there are, models of exact correspondences, what is kept and not done again."""
 
+import sys
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -122,9 +123,7 @@ def test_wrong_choices_are_told_before_any_work(choice: dict[str, Any]) -> None:
 
 
 def test_a_missing_pycolmap_names_the_extra(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    from keypatch.reconstruction import colmap
-
-    monkeypatch.setattr(colmap, "find_spec", lambda _: None)
+    monkeypatch.setitem(sys.modules, "pycolmap", None)
     with pytest.raises(MissingExtra, match=r"keypatch\[colmap\]"):
         evaluate_multiview("toy.h5", tmp_path)
 

@@ -275,6 +275,19 @@ def test_a_crash_of_colmap_is_a_sentence_and_the_next_run_goes_on(eth: Eth, monk
     assert evaluate_sfm(eth.described, eth.data, EXACT).scores["count.points"] == POINTS
 
 
+def test_a_crash_names_a_database_only_where_it_is_kept(eth: Eth, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mapping, "CHILD", (sys.executable, "-c", "import os; os.abort()"))
+    with pytest.raises(KeypatchError) as error:
+        evaluate_sfm(eth.described, eth.data, EXACT)
+    (kept,) = cache.glob("sfm/*/unfinished/database.db")
+    assert f"kept at {kept}" in str(error.value)
+    shutil.rmtree(cache)
+    cache.write_text("no folder")
+    with pytest.warns(UserWarning), pytest.raises(KeypatchError, match="the database is gone") as error:
+        evaluate_sfm(eth.described, eth.data, EXACT)
+    assert "database.db" not in str(error.value) and "not made again" not in str(error.value)
+
+
 def test_without_a_model_counts_are_zero_and_means_are_not_defined(eth: Eth) -> None:
     rng = np.random.default_rng(5)
     for name in eth.names:

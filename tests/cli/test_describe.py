@@ -1,6 +1,5 @@
 """`keypatch describe` as people call it."""
 
-import inspect
 import signal
 import subprocess
 import sys
@@ -14,11 +13,9 @@ import pytest
 from PIL import Image
 from skimage import data
 
-from keypatch.cli.describe import describe as describe_command
 from keypatch.cli.detector_options import choose_detector
 from keypatch.detection import Dog, Grid
 from keypatch.errors import KeypatchError
-from keypatch.features.describing import describe
 
 
 @pytest.fixture(scope="module")
@@ -113,13 +110,6 @@ def test_ctrl_c_exits_with_130_and_the_same_command_goes_on(photos: Path, tmp_pa
     assert again.returncode == 0, again.stderr
     with h5py.File(out) as file:
         assert len(file) == 60
-
-
-def test_the_command_and_the_function_have_the_same_defaults() -> None:
-    command, function = (inspect.signature(each).parameters for each in (describe_command, describe))
-    shared = [name for name in command if name in function and name != "images"]
-    assert len(shared) >= 17
-    assert [command[name].default for name in shared] == [function[name].default for name in shared]
 
 
 def test_settings_of_a_detector_are_parsed_by_their_type() -> None:

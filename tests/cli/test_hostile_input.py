@@ -157,7 +157,7 @@ DOCTOR = [
     ("a.png --features good.h5 --name /a.png", REFUSED, 'good.h5 has no keypoints of "/a.png"'),
     ("a.png --database up.db", RESULT, "3 keypoints in the photo"),  # a name is looked up, and leads nowhere
     ("a.png --database root.db", RESULT, "3 keypoints in the photo"),
-    ("a.png --database words.db", REFUSED, "words.db, a.png: an array is cut off"),
+    ("a.png --database words.db", REFUSED, "words.db: the keypoints of a.png are cut off"),
     ("a.png --database nameless.db", REFUSED, "among its 0 photos: none"),
     ("a.png --database bytes.db", REFUSED, "among its 0 photos: none"),
     ("a.png --database folder.png", REFUSED, "There is no database folder.png"),

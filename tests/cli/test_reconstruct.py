@@ -196,9 +196,9 @@ def test_names_that_lead_elsewhere_are_refused(keypatch: Callable, photos: Path,
 def test_without_the_extra_it_says_what_to_install(
     keypatch: Callable, photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from keypatch.reconstruction import colmap
+    from keypatch.detection import loading_colmap
 
-    monkeypatch.setattr(colmap, "find_spec", lambda name: None)
+    monkeypatch.setattr(loading_colmap, "find_spec", lambda name: None)
     said = keypatch("reconstruct", photos, "--out", tmp_path / "out")
     assert said.code == 2 and "keypatch[colmap]" in said.err
     assert not (tmp_path / "out").exists()

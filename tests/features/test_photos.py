@@ -14,7 +14,7 @@ from PIL import Image, ImageFile
 from skimage import data
 
 from keypatch.errors import DataError
-from keypatch.features.photos import Photo, find_photos, read_header, read_photo
+from keypatch.features.photos import Photo, check_photo, find_photos, odd_orientations, read_header, read_photo
 
 GREY = data.camera()[:40, :60]
 COLOUR = data.astronaut()[:40, :60]
@@ -251,3 +251,38 @@ def test_what_pillow_thinks_too_large_is_told(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr("PIL.TiffImagePlugin.TiffImageFile.load", refuse)
     with pytest.raises(DataError, match=r"x\.tif is too large to be decoded \(a bomb\)\. Make it smaller"):
         read_photo(tmp_path / "x.tif")
+
+
+def test_what_is_told_of_a_file_without_decoding_it(
+    tmp_path: Path, png: Callable[..., bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Image.fromarray(COLOUR).save(tmp_path / "a.jpg")
+    Image.fromarray(GREY).save(tmp_path / "b.png")
+    Image.fromarray(GREY.astype(np.uint16)).save(tmp_path / "c.tif", compression="tiff_lzw")
+    (tmp_path / "d.png").write_bytes(png(5, 4, depth=16))
+    Image.fromarray(COLOUR).convert("P").save(tmp_path / "e.png")
+    monkeypatch.setattr(ImageFile.ImageFile, "load", lambda self: pytest.fail("decoded"))
+    told = {path.name: check_photo(path)[1:] for path in sorted(tmp_path.iterdir())}
+    assert told == {
+        "a.jpg": ("JPEG", True, 8),
+        "b.png": ("PNG", False, 8),
+        "c.tif": ("TIFF", False, 16),
+        "d.png": ("PNG", True, 16),
+        "e.png": ("PNG", True, 8),
+    }
+    assert check_photo(tmp_path / "a.jpg").header == read_header(tmp_path / "a.jpg")
+
+
+def test_what_would_be_refused_later_is_refused_by_its_head(tmp_path: Path, png: Callable[..., bytes]) -> None:
+    (tmp_path / "huge.png").write_bytes(png(20_000, 20_000))
+    Image.fromarray(np.full((4, 4), 0.5, np.float32)).save(tmp_path / "f.tif")
+    (tmp_path / "text.png").write_text("text")
+    for name, message in {"huge.png": "--pixel-limit", "f.tif": "fractions", "text.png": "not a photo"}.items():
+        for read in (check_photo, read_photo):
+            with pytest.raises(DataError, match=message):
+                read(tmp_path / name)
+
+
+def test_orientations_unlike_the_rest_are_named_with_their_tag() -> None:
+    assert odd_orientations({"a": 6, "b": 1, "c": 6, "d": 8}) == (6, ["b (1)", "d (8)"])
+    assert odd_orientations({"a": 3}) == (3, [])

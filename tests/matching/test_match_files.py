@@ -112,13 +112,32 @@ def test_a_matrix_of_another_shape_is_told(tmp_path: Path, matrix: Any) -> None:
         read_matches(path, "a", "b")
 
 
-@pytest.mark.parametrize("head", [{"format_number": "abc"}, {"format_number": [1, 2]}, {"format": [1.0, 2.0]}])
+@pytest.mark.parametrize(
+    "head",
+    [
+        {"format_number": "abc"},
+        {"format_number": [1, 2]},
+        {"format": [1.0, 2.0]},
+        {"settings": "{"},
+        {"settings": "[1]"},
+        {"settings": 5},
+    ],
+)
 def test_a_damaged_head_is_told_in_a_sentence(tmp_path: Path, head: dict[str, Any]) -> None:
     path = write_hloc(tmp_path / "m.h5", "a/b", [1])
     with h5py.File(path, "a") as file:
         file.attrs.update({"format": "keypatch-matches", "format_number": 1, **head})
     with pytest.raises(DataError, match=r"m\.h5 is damaged"):
         MatchReader(path)
+
+
+@pytest.mark.parametrize("count", ["many", [1, 2], np.inf, h5py.Empty("f")])
+def test_a_damaged_count_of_candidates_is_told_in_a_sentence(tmp_path: Path, count: Any) -> None:
+    path = write_hloc(tmp_path / "m.h5", "a/b", [1, -1])
+    with h5py.File(path, "a") as file:
+        file["a/b"].attrs["candidates"] = count
+    with MatchReader(path) as reader, pytest.raises(DataError, match=r'm\.h5 is damaged: its attribute "candidates"'):
+        reader.totals()
 
 
 def test_links_to_other_files_are_not_followed(tmp_path: Path) -> None:

@@ -11,18 +11,18 @@ from numpy.typing import NDArray
 
 from keypatch.errors import KeypatchError, MissingExtra
 from keypatch.matching import match_descriptors
-from keypatch.matching.neighbours import MODES, Mode
+from keypatch.matching.neighbours import MODES, SIDES, Mode
 
 Vectors = NDArray[np.float32]
 
 
 def by_loops(a: Vectors, b: Vectors, ratio: float | None, mode: Mode) -> list[tuple[int, int]]:
-    """The definition, one row after the other, in float64."""
+    """The definition, one row after the other, in float64; without a ratio the nearest is nearer than the second."""
     table = np.sqrt(np.sum((a[:, None].astype(np.float64) - b[None]) ** 2, axis=2))
 
     def passes(distances: NDArray[np.float64]) -> bool:
         ordered = [*np.sort(distances), np.inf]
-        return ratio is None or ordered[0] < ratio * ordered[1]
+        return ordered[0] < (ratio or 1) * ordered[1]
 
     found = []
     for i, row in enumerate(table if len(b) else []):
@@ -52,6 +52,21 @@ def two_sets(draw: st.DrawFn) -> tuple[Vectors, Vectors]:
 @given(sets=two_sets(), ratio=st.sampled_from([None, 0.631, 0.8713, 1.0]), mode=st.sampled_from(MODES))
 def test_matches_are_those_of_the_definition(sets: tuple[Vectors, Vectors], ratio: float | None, mode: Mode) -> None:
     assert pairs(*sets, ratio, mode) == by_loops(*sets, ratio, mode)
+
+
+@given(sets=two_sets(), mode=st.sampled_from(MODES), sides=st.sampled_from(SIDES), seed=st.integers(0, 99))
+@pytest.mark.parametrize("ratio", [None, 0.8713])
+@pytest.mark.parametrize("neighbours", ["tiles", "faiss"])
+def test_ties_are_never_broken_by_the_order_of_the_rows(
+    neighbours: str, ratio: float | None, sets: tuple[Vectors, Vectors], mode: Mode, sides: str, seed: int
+) -> None:
+    if neighbours == "faiss":
+        pytest.importorskip("faiss")
+    how = {"neighbours": neighbours, "ratio_sides": sides}
+    rng = np.random.default_rng(seed)
+    orders = [rng.permutation(len(rows)) for rows in sets]
+    shuffled = pairs(sets[0][orders[0]], sets[1][orders[1]], ratio, mode, **how)
+    assert sorted((orders[0][i], orders[1][j]) for i, j in shuffled) == pairs(*sets, ratio, mode, **how)
 
 
 def related(n: int, m: int, lengths: bool = False) -> tuple[Vectors, Vectors]:

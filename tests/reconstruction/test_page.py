@@ -5,6 +5,7 @@ import json
 import re
 import shutil
 import subprocess
+from io import BytesIO
 from pathlib import Path
 
 import numpy as np
@@ -16,13 +17,13 @@ from keypatch.reconstruction import Camera, PosedCamera, page
 from keypatch.reconstruction.page import write_page
 from keypatch.reconstruction.text_models import Points
 
-HOSTILE = '</script><img src=x onerror=alert(1)>"&.jpg'
+HOSTILE = "</script><img src=x onerror=alert(1)>\"'&KEYPATCH_SCRIPT é東.jpg"
 BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
 CAMERA = Camera("PINHOLE", 640, 480, (600, 600, 320, 240))
 
 
 def cameras() -> dict[str, PosedCamera]:
-    names = [HOSTILE, "b.jpg", "c.jpg"]
+    names = ["c.jpg", HOSTILE, "b.jpg"]
     return {name: PosedCamera(CAMERA, Pose(np.eye(3), np.array([1.5 - 1.5 * i, 0, 6]))) for i, name in enumerate(names)}
 
 
@@ -32,9 +33,20 @@ def points(count: int = 3000) -> Points:
     return Points(xyz - np.array([1000, 0, 0]), posed, np.zeros(count), np.arange(count) % 7 + 2)
 
 
+def photo(path: Path, size: tuple[int, int] = (640, 480)) -> Path:
+    """A green JPEG with a note in it of where it was taken."""
+    tags = Image.Exif()
+    tags[0x010E] = "taken at home"
+    Image.new("RGB", size, (20, 160, 60)).save(path, exif=tags, comment=b"taken at home")
+    return path
+
+
 @pytest.fixture
 def written(tmp_path: Path) -> Path:
-    write_page(tmp_path / "model.html", "my <scene>", {"points": "3,000"}, points(), cameras())
+    """Of three photos the first can be read, the second is broken, the third is not there."""
+    (tmp_path / "broken.jpg").write_bytes(photo(tmp_path / "a.jpg").read_bytes()[:400])
+    photos = {HOSTILE: tmp_path / "a.jpg", "b.jpg": tmp_path / "broken.jpg", "c.jpg": tmp_path / "missing.jpg"}
+    write_page(tmp_path / "model.html", "my <scene>", {"points": "3,000"}, points(), cameras(), photos)
     return tmp_path / "model.html"
 
 
@@ -46,14 +58,29 @@ def content(path: Path) -> dict:
 
 
 def test_names_cannot_leave_their_place_in_the_page(written: Path) -> None:
-    assert content(written)["names"][0] == HOSTILE and content(written)["title"] == "my <scene>"
-    assert "<img" not in written.read_text(encoding="utf-8")
+    assert content(written)["names"] == [HOSTILE, "b.jpg", "c.jpg"] and content(written)["title"] == "my <scene>"
+    assert "<img src" not in written.read_text(encoding="utf-8")
 
 
 def test_nothing_is_loaded_from_elsewhere(written: Path) -> None:
     text = re.sub(r'(<script id="model"[^>]*>).*?(</script>)', r"\1\2", written.read_text(encoding="utf-8"), flags=re.S)
-    assert "default-src 'none'" in text and "://" not in text
-    assert not re.search(r"(src|href|url)\s*[=(]|innerHTML|fetch\(|XMLHttp|import\(", text)
+    assert "default-src 'none'; img-src data:;" in text and "://" not in text
+    assert not re.search(r"src=|src\s*=\s*[\"'`]|(href|url)\s*[=(]|innerHTML|fetch\(|XMLHttp|import\(", text)
+
+
+def test_a_photo_that_can_be_read_is_small_and_says_nothing_of_its_origin(written: Path) -> None:
+    first, second, third = content(written)["thumbnails"]
+    assert second is None and third is None
+    encoded = base64.b64decode(first)
+    with Image.open(BytesIO(encoded)) as small:
+        assert (small.format, small.size) == ("JPEG", (160, 120))
+        assert np.allclose(np.asarray(small).mean(axis=(0, 1)), (20, 160, 60), atol=4)
+    assert b"taken at home" not in encoded
+
+
+def test_without_photos_there_are_no_thumbnails(tmp_path: Path) -> None:
+    write_page(tmp_path / "model.html", "", {}, points(), cameras())
+    assert content(tmp_path / "model.html")["thumbnails"] == [None] * 3
 
 
 def test_the_points_come_back_up_to_one_scale_and_shift(written: Path) -> None:
@@ -66,7 +93,8 @@ def test_the_points_come_back_up_to_one_scale_and_shift(written: Path) -> None:
     colours = np.frombuffer(base64.b64decode(model["colours"]), np.uint8).reshape(-1, 3)
     assert colours.shape == xyz.shape and np.all(colours[:, 2] > colours[:, 0])
     eyes = np.frombuffer(base64.b64decode(model["frusta"]), "<f4").reshape(-1, 5, 3)[:, 0]
-    assert np.allclose((eyes - xyz[0]) * scale, [c.pose.centre - truth[0] for c in cameras().values()], atol=1e-4)
+    inside = [cameras()[name].pose.centre - truth[0] for name in model["names"]]
+    assert np.allclose((eyes - xyz[0]) * scale, inside, atol=1e-4)
 
 
 def test_of_too_many_points_those_seen_most_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,13 +131,45 @@ def test_a_browser_draws_points_and_cameras(written: Path) -> None:
     assert blue.sum() > 2000 and orange.sum() > 300
 
 
-ACTIONS = """
-<script>
-addEventListener("load", () => setTimeout(() => {
-  const said = {};
-  const at = (type, x, y, more) =>
-    canvas.dispatchEvent(new PointerEvent(type, { pointerId: 1, clientX: x, clientY: y, ...more }));
-  canvas.setPointerCapture = () => {};
+PREFACE = """
+const said = {}, card = element("card"), refused = [], pixels = new Uint8Array(4 * 1000 * 700);
+addEventListener("securitypolicyviolation", event => refused.push(event.blockedURI));
+canvas.setPointerCapture = () => {};
+const at = (type, x, y, more) =>
+  canvas.dispatchEvent(new PointerEvent(type, { pointerId: 1, clientX: x, clientY: y, ...more }));
+const tap = (x, y) => { for (const type of ["pointerdown", "pointerup"]) at(type, x, y, { pointerType: "touch" }); };
+const press = (goal, key) => goal.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true }));
+const placeOf = camera => onScreen(corner(camera, 0), matrix());
+const through = camera => flight !== null && Math.hypot(...add(flight.goal.eye, corner(camera, 0), -1)) < 1e-6;
+const shows = name => { paint(1); return !card.hidden && card.textContent === name; };
+const counted = like => {
+  paint(1); gl.readPixels(0, 0, canvas.width, canvas.height, gl.RGBA, gl.UNSIGNED_BYTE, pixels);
+  let n = 0;
+  for (let i = 0; i < pixels.length; i += 4) n += like(pixels[i], pixels[i + 1], pixels[i + 2]);
+  return n;
+};
+"""
+
+
+def act(page: Path, script: str) -> dict:
+    """What the script puts into `said`, run in the page once its pictures are there."""
+    say = "btoa(String.fromCharCode(...new TextEncoder().encode(JSON.stringify(said))))"
+    tell = f"const pre = document.createElement('pre'); pre.id = 'said'; pre.textContent = {say}; canvas.after(pre);"
+    asked = "said.refused = refused; said.loaded = performance.getEntriesByType('resource').map(entry => entry.name);"
+    later = f"addEventListener('load', () => setTimeout(() => {{ {script} {asked} {tell} }}, 300));"
+    acted = page.with_name("acted.html")
+    acted.write_text(
+        page.read_text(encoding="utf-8").replace("</body>", f"<script>{PREFACE}{later}</script></body>"),
+        encoding="utf-8",
+    )
+    found = re.search(r'<pre id="said">([^<]*)</pre>', browse(acted, "--dump-dom"))
+    assert found is not None
+    said = json.loads(base64.b64decode(found[1]))
+    assert said.pop("refused") == [] and all(name.startswith("data:") for name in said.pop("loaded"))
+    return said
+
+
+MOUSE = """
   const before = [...view.eye], height = () => Math.hypot(...add(view.eye, view.target, -1)), far = height();
   at("pointerdown", 500, 300, { buttons: 1 }); at("pointermove", 560, 300, { buttons: 1 }); at("pointerup", 560, 300);
   said.turned = Math.hypot(...add(view.eye, before, -1)) > 0.1 && Math.abs(height() - far) < 1e-6;
@@ -119,37 +179,69 @@ addEventListener("load", () => setTimeout(() => {
   at("pointerdown", 500, 300, { buttons: 2 }); at("pointermove", 540, 320, { buttons: 2 }); at("pointerup", 540, 320);
   said.moved = Math.hypot(...add(view.target, target, -1)) > 0.01;
   view = { ...home };
-  const place = onScreen(corner(0, 0), matrix());
-  at("pointermove", place[0], place[1]);
-  said.name = element("name").textContent; said.shown = !element("name").hidden;
+  at("pointermove", ...placeOf(0)); paint(1);
+  const box = card.getBoundingClientRect();
+  said.shown = !card.hidden && !card.firstChild.hidden && box.left >= 0 && box.right <= 1000 && box.bottom <= 700;
+  said.name = card.textContent; said.thumbnail = [card.firstChild.naturalWidth, card.firstChild.naturalHeight];
+  at("pointermove", ...placeOf(1));
+  said.unreadable = shows("b.jpg") && card.firstChild.hidden;
+  const corners = cornersOnScreen(2, matrix());
+  at("pointermove", ...mix([...corners[0], 0], [...corners[2], 0], 0.1).slice(0, 2));
+  said.corner = shows("c.jpg");
+  at("pointermove", 990, 690); paint(1);
+  said.gone = card.hidden;
   const theme = root.dataset.theme; element("theme").click();
   said.theme = root.dataset.theme !== theme;
-  at("pointerdown", place[0], place[1], { buttons: 1 }); at("pointerup", place[0], place[1]);
-  said.flying = flight !== null && Math.hypot(...add(flight.goal.eye, corner(0, 0), -1)) < 1e-6;
-  const pixels = new Uint8Array(4 * canvas.width * canvas.height);
-  flight = null; view = { ...home }; element("cameras").checked = true; paint(1);
-  gl.readPixels(0, 0, canvas.width, canvas.height, gl.RGBA, gl.UNSIGNED_BYTE, pixels);
-  const lines = p => { let n = 0; for (let i = 0; i < p.length; i += 4) n += p[i] > 150 && p[i + 2] < 120; return n; };
-  const with_ = lines(pixels); element("cameras").checked = false; paint(1);
-  gl.readPixels(0, 0, canvas.width, canvas.height, gl.RGBA, gl.UNSIGNED_BYTE, pixels);
-  said.hidden = with_ > 100 && lines(pixels) === 0;
-  said.title = document.title; said.images = document.images.length;
+  const place = placeOf(0);
+  at("pointerdown", ...place, { buttons: 1 }); at("pointerup", ...place);
+  said.flying = through(0);
+  flight = null; inside = -1; view = { ...home };
+  const line = (r, g, b) => r > 150 && b < 120, green = (r, g, b) => g > 130 && r < 60 && b < 100;
+  const drawn = [counted(line), counted(green)];
+  element("photos").checked = false;
+  said.bare = drawn[1] > 200 && counted(green) === 0 && counted(line) > 100;
+  element("cameras").checked = false;
+  said.hidden = drawn[0] > 100 && counted(line) === 0;
+  said.title = document.title; said.strange = document.querySelectorAll("img:not(#card img)").length;
   said.facts = document.querySelector("dl").textContent;
-  const box = document.createElement("pre");
-  box.id = "said"; box.textContent = btoa(JSON.stringify(said)); document.body.append(box);
-}, 300));
-</script>
+"""
+FINGERS_AND_KEYS = """
+  tap(...placeOf(1));
+  said.tapped = shows("b.jpg") && flight === null;
+  tap(...placeOf(2));
+  said.other = shows("c.jpg") && flight === null;
+  tap(990, 690); paint(1);
+  said.away = card.hidden;
+  const place = placeOf(1);
+  tap(...place); tap(...place);
+  said.twice = through(1);
+  flight = null; inside = -1; view = { ...home };
+  press(canvas, "PageDown"); said.first = through(0) && shows(model.names[0]);
+  press(canvas, "PageDown"); said.second = through(1) && shows("b.jpg");
+  press(canvas, "PageUp"); press(canvas, "PageUp"); said.last = through(2);
+  press(canvas, "Home"); said.home = flight !== null && flight.goal.eye === home.eye && inside === -1;
+  flight = null; view = { ...home };
+  press(canvas, "ArrowLeft"); said.turned = Math.hypot(...add(view.eye, home.eye, -1)) > 0.01;
+  element("list").open = true;
+  rows[0].firstChild.focus();
+  said.listed = rows[0].textContent === model.names[0] && shows(model.names[0]);
+  press(document.activeElement, "ArrowDown");
+  said.down = document.activeElement === rows[1].firstChild && shows("b.jpg");
+  document.activeElement.click(); said.clicked = through(1);
+  element("find").value = "C.J"; element("find").dispatchEvent(new Event("input"));
+  said.found = rows.filter(row => row.getClientRects().length).map(row => row.textContent).join() === "c.jpg";
 """
 
 
 @pytest.mark.skipif(BROWSER is None, reason="no Chromium here")
-def test_the_model_turns_zooms_moves_and_names_its_cameras(written: Path) -> None:
-    text = written.read_text(encoding="utf-8")
-    acted = written.with_name("acted.html")
-    acted.write_text(text.replace("</body>", ACTIONS + "</body>"), encoding="utf-8")
-    found = re.search(r'<pre id="said">([^<]*)</pre>', browse(acted, "--dump-dom"))
-    assert found is not None
-    said = json.loads(base64.b64decode(found[1]))
-    assert all(said[what] for what in ("turned", "zoomed", "moved", "shown", "theme", "flying", "hidden")), said
-    assert said["name"] == HOSTILE and said["title"] == "my <scene>" and said["images"] == 0
-    assert said["facts"] == "points3,000"
+def test_a_mouse_turns_zooms_moves_and_shows_the_photo_of_a_camera(written: Path) -> None:
+    said = act(written, MOUSE)
+    assert (said.pop("name"), said.pop("title"), said.pop("strange")) == (HOSTILE, "my <scene>", 0)
+    assert said.pop("thumbnail") == [160, 120] and said.pop("facts") == "points3,000"
+    assert all(said.values()) and len(said) == 11, said
+
+
+@pytest.mark.skipif(BROWSER is None, reason="no Chromium here")
+def test_fingers_and_keys_reach_every_photo(written: Path) -> None:
+    said = act(written, FINGERS_AND_KEYS)
+    assert all(said.values()) and len(said) == 13, said

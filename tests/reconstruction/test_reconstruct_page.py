@@ -42,7 +42,7 @@ def test_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: 
 def test_the_options_of_the_page_are_those_of_the_command() -> None:
     from typer.main import get_command
 
-    from keypatch.cli.main import app
+    from keypatch.cli.commands import app
 
     command = get_command(app).commands["reconstruct"]  # type: ignore[attr-defined]
     known = {option for parameter in command.params for option in parameter.opts}

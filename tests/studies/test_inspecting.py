@@ -46,7 +46,7 @@ def test_images_in_class_folders_are_counted(tmp_path: Path) -> None:
     assert found.facts["left out"].startswith("1 classes")
     (tmp_path / "Greek" / "beta" / "0.png").write_bytes(b"no")
     harmed = inspect(tmp_path)
-    assert "beta/0.png is not an image" in harmed.problems[0] and harmed.facts["classes"] == found.facts["classes"]
+    assert "beta/0.png is not a photo" in harmed.problems[0] and harmed.facts["classes"] == found.facts["classes"]
 
 
 def _cut_info(folder: Path) -> None:
@@ -181,10 +181,10 @@ def test_any_other_file_has_a_kind_and_a_problem(tmp_path: Path, name: str, cont
 
 
 def test_a_folder_of_something_else_is_told_what_it_is_not(tmp_path: Path) -> None:
-    (tmp_path / "holiday.jpg").touch()
+    (tmp_path / "holiday.mov").touch()
     found = inspect(tmp_path)
     assert found.kind == "folder of an unknown kind"
-    assert all(word in found.problems[0] for word in ("PhotoTour", "HPatches", "recipe.toml"))
+    assert all(word in found.problems[0] for word in ("PhotoTour", "HPatches", "recipe.toml", "no photos"))
 
 
 def test_nothing_at_the_path_raises(tmp_path: Path) -> None:

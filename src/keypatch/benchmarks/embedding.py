@@ -1,6 +1,5 @@
 """Images with classes (Song et al. 2016): is the nearest image of the same class, do clusters find the classes?"""
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,8 +9,8 @@ from numpy.typing import NDArray
 
 from keypatch.benchmarks.caching import describe_cached
 from keypatch.benchmarks.result import Replicates, Result, provenance_of
-from keypatch.benchmarks.ubc import card_of, spread_over_points
-from keypatch.describers.protocol import CHUNK, Describer, Progress
+from keypatch.benchmarks.ubc import card_of, hash_patches, spread_over_points
+from keypatch.describers.protocol import Describer, Progress
 from keypatch.errors import KeypatchError
 from keypatch.metrics import agreement, bootstrap, bootstrap_mean, drawn_agreement, kmeans, nearest_ranks
 from keypatch.patches.online_products import choose_list
@@ -50,7 +49,7 @@ def evaluate_embedding(
     """
     images = data if isinstance(data, PatchSet) else open_patches(choose_list(data, "test"))
     images.classes()  # raises where too few classes have two images
-    data_hash = _hash(images)
+    data_hash = hash_patches(images)
     embeddings = describe_cached(describer, images, data_hash, progress)
     labels, sizes = np.unique(images.point_id, return_counts=True)
     ranks = nearest_ranks(embeddings, images.point_id)
@@ -95,11 +94,3 @@ def _draw_agreements(labels: Labels, clusterings: Sequence[Labels]) -> dict[str,
     drawn = [bootstrap(drawn_agreement(labels, clusters), len(labels)) for clusters in clusterings]
     nmi, f1 = np.mean(drawn, axis=0).T
     return {"nmi": nmi, "f1": f1}
-
-
-def _hash(images: PatchSet) -> str:
-    digest = hashlib.sha256()
-    for start in range(0, len(images), CHUNK):
-        digest.update(images.patches[start : start + CHUNK].tobytes())
-    digest.update(images.point_id.tobytes())
-    return digest.hexdigest()

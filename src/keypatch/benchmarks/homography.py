@@ -54,8 +54,7 @@ class Homography:
 
     def match(self, first: Features, second: Features) -> Matches:
         """The matches that are scored: of equally near neighbours none, so that equal descriptors match nothing."""
-        ratio = 1.0 if self.ratio is None else self.ratio  # a ratio of 1 drops ties alone
-        return match_descriptors(first.descriptors, second.descriptors, ratio, self.mode)
+        return match_descriptors(first.descriptors, second.descriptors, self.ratio, self.mode)
 
     def recorded(self) -> dict[str, Any]:
         """Everything that the scores of given features on given sequences depend on."""

@@ -26,12 +26,13 @@ from keypatch.benchmarks.stereo_features import EXTRACTION, scene_features
 from keypatch.benchmarks.stereo_pairs import NEIGHBOURS, Neighbours, match_views
 from keypatch.benchmarks.stereo_scores import Told
 from keypatch.describers.protocol import Describer, Progress
+from keypatch.detection.loading_colmap import require_pycolmap
 from keypatch.errors import KeypatchError
 from keypatch.features import Extraction, Features
 from keypatch.files import hash_folder
 from keypatch.matching.neighbours import check_choices
 from keypatch.provenance import provenance
-from keypatch.reconstruction.colmap import SMALLEST_MODEL, require_pycolmap
+from keypatch.reconstruction.colmap import SMALLEST_MODEL
 from keypatch.reconstruction.photo_cameras import choose_cameras
 
 CAMERA_MODEL = "SIMPLE_RADIAL"  # COLMAP's own choice, and so the challenge's

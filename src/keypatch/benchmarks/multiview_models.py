@@ -19,8 +19,8 @@ from keypatch.geometry import Keypoints
 from keypatch.geometry.poses import Pose, relative_pose
 from keypatch.metrics import angular_error
 from keypatch.reconstruction.camera_models import Camera
+from keypatch.reconstruction.checked_database import write_database
 from keypatch.reconstruction.child import Job
-from keypatch.reconstruction.database import write_database
 from keypatch.reconstruction.mapping import run_colmap
 from keypatch.reconstruction.text_models import read_text_poses
 

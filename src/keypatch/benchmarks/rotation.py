@@ -117,8 +117,7 @@ def turn_photo(path: Path, kept: KeptFeatures, settings: Rotation) -> Turned:
         pixels, homography = turn(image, degrees)
         features = kept.read(f"{key}-{degrees}", partial(np.asarray, pixels))
         same = same_frames(upright.keypoints, features.keypoints, homography, settings.same)
-        ratio = 1.0  # drops ties alone
-        matches = match_descriptors(upright.descriptors, features.descriptors, ratio).indices
+        matches = match_descriptors(upright.descriptors, features.descriptors).indices
         right = same[np.isin(same @ [len(features), 1], matches @ [len(features), 1])]
         rows.append([np.isin(np.arange(len(upright)), pairs[:, 0]) for pairs in (same, right)])
         if not len(same):

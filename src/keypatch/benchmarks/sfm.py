@@ -23,11 +23,12 @@ from keypatch.benchmarks.sfm_scores import (
     pose_scores,
 )
 from keypatch.describers.protocol import Describer, Progress
+from keypatch.detection.loading_colmap import require_pycolmap
 from keypatch.errors import Interrupted, KeypatchError
 from keypatch.features import Extraction
 from keypatch.matching.neighbours import check_choices
 from keypatch.provenance import provenance
-from keypatch.reconstruction.colmap import colmap_version, require_pycolmap
+from keypatch.reconstruction.colmap import colmap_version
 from keypatch.reconstruction.outcome import Outcome
 
 
@@ -87,8 +88,9 @@ def _map_and_score(
     off = bool(scene.keypoints) if settings.half_pixel_off is None else settings.half_pixel_off
     how = How(off, settings.refine_cameras, settings.seed, settings.threads)
     keypoints = {name: each.keypoints for name, each in features.items()}
-    outcome = map_matches(folder, scene, keypoints, how, progress)
-    dense = dense_points(folder, scene, how) if outcome.statistics else 0
+    lasting = _outlives(settings.folder)
+    outcome = map_matches(folder, scene, keypoints, how, progress, lasting=lasting)
+    dense = dense_points(folder, scene, how, lasting=lasting) if outcome.statistics else 0
     scores, replicates = _score(folder / MODEL, scene, outcome)
     return Result(
         benchmark="sfm",
@@ -131,6 +133,11 @@ def _stopping(folder: str | None) -> Iterator[None]:
     try:
         yield
     except (Interrupted, KeyboardInterrupt) as stop:
-        kept = folder is not None or is_cache_writable()
+        kept = _outlives(folder)
         rest = "what was described and matched is kept; the same command goes on." if kept else "nothing was kept."
         raise Interrupted(f"Stopped; {rest}") from stop
+
+
+def _outlives(folder: str | None) -> bool:
+    """Whether the folder of matches and model, chosen or in the cache, is there after an error."""
+    return folder is not None or is_cache_writable()

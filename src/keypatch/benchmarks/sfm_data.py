@@ -13,7 +13,7 @@ from keypatch.geometry.poses import Pose
 from keypatch.matching.pairs import Pair, find_pairs
 from keypatch.reconstruction.camera_models import Camera
 from keypatch.reconstruction.cameras import read_cameras
-from keypatch.reconstruction.database_cameras import read_database_cameras
+from keypatch.reconstruction.colmap_database_cameras import read_database_cameras
 from keypatch.reconstruction.photo_cameras import choose_cameras
 
 IMAGES, DATABASE, PAIRS = "images", "database.db", "image-pairs.txt"

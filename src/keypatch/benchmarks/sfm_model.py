@@ -17,9 +17,9 @@ from keypatch.features.eth_files import MATCHES, pair_file, read_eth_matches
 from keypatch.files import write_json
 from keypatch.geometry import Keypoints
 from keypatch.geometry.converters import COLMAP_CORNER
+from keypatch.reconstruction.checked_database import write_database
 from keypatch.reconstruction.child import Job
 from keypatch.reconstruction.colmap import colmap_version, has_cuda
-from keypatch.reconstruction.database import write_database
 from keypatch.reconstruction.mapping import run_colmap
 from keypatch.reconstruction.outcome import Outcome
 
@@ -39,11 +39,18 @@ class How:
 
 
 def map_matches(
-    folder: Path, scene: SfmSet, keypoints: Mapping[str, Keypoints], how: How, progress: Progress | None = None
+    folder: Path,
+    scene: SfmSet,
+    keypoints: Mapping[str, Keypoints],
+    how: How,
+    progress: Progress | None = None,
+    *,
+    lasting: bool = True,
 ) -> Outcome:
     """What COLMAP makes of the matches in a folder, now or in an earlier call with the same photos and settings.
 
     The largest model, by photos, is in the folder's `model`; the verified matches are in its `database.db`.
+    `lasting`: the folder is still there after an error, so that one may name files in it.
     """
     made_of = asdict(how) | {"data": scene.data_hash, "max_error": MAX_ERROR, "colmap": colmap_version()}
     earlier = _read(folder, made_of)
@@ -57,12 +64,12 @@ def map_matches(
     matches = _read_matches(folder, scene, keypoints)
     write_database(unfinished / DATABASE, scene.cameras, places, matches, share_cameras=scene.sharing)
     job = _job(unfinished, unfinished / "colmap", scene, how)
-    outcome = run_colmap(job, _counting(progress, len(scene.photos)))
+    outcome = run_colmap(job, _counting(progress, len(scene.photos)), lasting=lasting)
     _swap_in(folder, outcome, made_of)
     return outcome
 
 
-def dense_points(folder: Path, scene: SfmSet, how: How) -> int | None:
+def dense_points(folder: Path, scene: SfmSet, how: How, *, lasting: bool = True) -> int | None:
     """The number of dense points of the folder's model; None where there is no CUDA."""
     if not has_cuda():
         return None
@@ -71,7 +78,8 @@ def dense_points(folder: Path, scene: SfmSet, how: How) -> int | None:
     if not count.is_file():
         shutil.rmtree(work, ignore_errors=True)
         work.mkdir()
-        outcome = run_colmap(replace(_job(folder, work, scene, how), dense=str(scene.root.absolute())))
+        job = replace(_job(folder, work, scene, how), dense=str(scene.root.absolute()))
+        outcome = run_colmap(job, lasting=lasting)
         write_json(count, outcome.dense_points)
     return int(json.loads(count.read_text(encoding="utf-8")))
 

@@ -120,7 +120,7 @@ def spread_over_points(descriptors: NDArray[np.float32], patch_set: PatchSet) ->
     return spread_moments(descriptors[first[different]], descriptors[second[different]])
 
 
-def hash_patches(patch_set: PatchSet, lists: Sequence[Pairs]) -> str:
+def hash_patches(patch_set: PatchSet, lists: Sequence[Pairs] = ()) -> str:
     """SHA-256 of pixels, point ids, image ids if there are any, and lists, whatever files they lie in."""
     digest = hashlib.sha256()
     for start in range(0, len(patch_set), CHUNK):

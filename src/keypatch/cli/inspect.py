@@ -7,11 +7,13 @@ import typer
 from keypatch.cli.options import examples
 from keypatch.cli.printing import open_console, print_facts
 
-EXAMPLES = examples("keypatch inspect hynet-notredame", "keypatch inspect runs/quickstart")
+EXAMPLES = examples("keypatch inspect photos", "keypatch inspect hynet-notredame")
 
 
 def inspect(
-    path: Annotated[str, typer.Argument(help="A patch set, run, recipe, result, features, matches, model, or a name.")],
+    path: Annotated[
+        str, typer.Argument(help="Photos, a patch set, run, recipe, result, features, matches, model, or a name.")
+    ],
 ) -> None:
     """Say what a file, a folder or a descriptor's name is and what is wrong with it (then the exit code is 2)."""
     from keypatch.studies.inspecting import inspect as look

@@ -1,66 +1,29 @@
-"""The command `keypatch`: wires the commands together and turns errors into sentences and exit codes."""
+"""The command `keypatch`: runs one of the commands and turns errors into sentences and exit codes."""
 
 import sys
 import traceback
 from collections.abc import Sequence
-from typing import Annotated
 
-import typer
-
-from keypatch.cli import describe, doctor, evaluate, inspect, match, quickstart, reconstruct, report, study, train
-from keypatch.cli import list as list_  # not the builtin
 from keypatch.errors import Interrupted, KeypatchError
 
 USER_ERROR, OUR_ERROR, INTERRUPTED = 2, 1, 130
-
-app = typer.Typer(
-    name="keypatch",
-    help="Learn, score and use local image descriptors.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-app.command("quickstart", epilog=quickstart.EXAMPLES)(quickstart.quickstart)
-app.command("list", epilog=list_.EXAMPLES)(list_.list_command)
-app.command("inspect", epilog=inspect.EXAMPLES)(inspect.inspect)
-app.command("train", epilog=train.EXAMPLES)(train.train)
-app.command("evaluate", epilog=evaluate.EXAMPLES)(evaluate.evaluate)
-app.command("describe", epilog=describe.EXAMPLES)(describe.describe)
-app.command("match", epilog=match.EXAMPLES)(match.match)
-app.command("reconstruct", epilog=reconstruct.EXAMPLES)(reconstruct.reconstruct)
-app.command("doctor", epilog=doctor.EXAMPLES)(doctor.doctor)
-app.command("report", epilog=report.EXAMPLES)(report.report)
-app.add_typer(study.app, name="study")
-
-
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        from importlib.metadata import version
-
-        typer.echo(f"keypatch {version('keypatch')}")
-        raise typer.Exit
-
-
-@app.callback()
-def _every_command(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and leave.")
-    ] = False,
-    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error; works at any place.")] = False,
-) -> None:
-    """Options that stand before every command."""
+_TOO_EARLY = "keypatch: Stopped before it began. The same command begins again."
+_TELLING = {"describe", "match", "reconstruct", "train"}  # what they keep, once they have begun (`stopping`)
 
 
 def run(words: Sequence[str]) -> int:
     """Run one command line and return its exit code: 0, 2 (the user can mend it), 1 (our fault), 130 (interrupted)."""
     debug = "--debug" in words  # also behind a command: people append it to the line that failed
     try:
+        from keypatch.cli.commands import app  # here, so that Ctrl-C is heard while it is imported
+    except KeyboardInterrupt:
+        return _say(_TOO_EARLY, INTERRUPTED, debug)
+    try:
         app([word for word in words if word != "--debug"], prog_name="keypatch")
     except SystemExit as end:
         if end.code == INTERRUPTED:  # typer's answer to Ctrl-C
-            return _say("keypatch: Stopped.", INTERRUPTED, debug)
+            command = next((word for word in words if not word.startswith("-")), "")
+            return _say(_TOO_EARLY if command in _TELLING else "keypatch: Stopped.", INTERRUPTED, debug)
         return end.code if isinstance(end.code, int) else 0
     except KeyboardInterrupt:
         return _say("keypatch: Stopped.", INTERRUPTED, debug)

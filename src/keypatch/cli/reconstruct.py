@@ -2,15 +2,15 @@
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Self, cast
+from typing import TYPE_CHECKING, Annotated, Self
 
 import typer
 
-from keypatch.cli.options import DESCRIBING, Device, Precision, examples, refuse_beside
+from keypatch.cli import options
+from keypatch.cli.options import DESCRIBING, chosen, chosen_describing, examples, refuse_beside
 from keypatch.cli.printing import open_console, print_facts
 
 if TYPE_CHECKING:
-    from keypatch.detection import Rule
     from keypatch.features.progress import Reporter
     from keypatch.reconstruction.report import Reconstruction
 
@@ -19,50 +19,57 @@ EXAMPLES = examples(
     "keypatch reconstruct photos --features f.h5 --matches m.h5 --out scene",
 )
 
+Out = Annotated[Path, typer.Option(help="The folder for all files; features and matches in it are taken up.")]
+Features = Annotated[Path | None, typer.Option(help="A feature file, ours or hloc's, instead of describing.")]
+Matches = Annotated[Path | None, typer.Option(help="A match file, ours or hloc's, instead of matching.")]
+Pairs = Annotated[
+    str, typer.Option(help="Who is matched: exhaustive, sequence:N, or a file of two names on each line.")
+]
+Ratio = Annotated[float, typer.Option(help="Ratio test, in both directions; 1 is none.")]
+Cameras = Annotated[
+    Path | None,
+    typer.Option(help="Known cameras, kept and compared with: a COLMAP model or Strecha's .camera files."),
+]
+CameraModel = Annotated[str, typer.Option(help="COLMAP's model of the other cameras.")]
+Focal = Annotated[float | None, typer.Option(help="Focal length in pixels, instead of the EXIF data's.")]
+ShareCamera = Annotated[bool, typer.Option("--share-camera", help="One camera took all photos.")]
+MaxError = Annotated[float, typer.Option(help="Pixels that geometric verification allows.")]
+Seed = Annotated[int, typer.Option(help="Of COLMAP: the same seed and threads give the same model.")]
+Threads = Annotated[int, typer.Option(help="Of COLMAP.")]
+TimeLimit = Annotated[float | None, typer.Option(help="Seconds for verification and mapping.")]
+
+MAPPING = ("camera_model", "focal", "share_camera", "max_error", "seed", "threads", "time_limit")
+
 
 def reconstruct(
     context: typer.Context,
-    images: Annotated[list[Path], typer.Argument(help="Images, folders, or .txt lists with a name on each line.")],
-    out: Annotated[Path, typer.Option(help="The folder for all files; features and matches in it are taken up.")],
-    descriptor: Annotated[
-        str, typer.Option(help="A name of `keypatch list`, a run folder or a weight file.")
-    ] = "hynet-notredame",
-    features: Annotated[
-        Path | None, typer.Option(help="A feature file, ours or hloc's, instead of describing.")
-    ] = None,
-    matches: Annotated[Path | None, typer.Option(help="A match file, ours or hloc's, instead of matching.")] = None,
-    detector: Annotated[str, typer.Option(help="dog, colmap, orb, keynet or grid.")] = "dog",
-    settings: Annotated[
-        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A setting of the detector.")
-    ] = None,
-    keypoints: Annotated[int, typer.Option(help="The most keypoints of a photo; 0 keeps all.")] = 4096,
-    rule: Annotated[str, typer.Option(help="Which to keep: strongest, largest or spread.")] = "spread",
-    max_size: Annotated[
-        int | None, typer.Option(help="Detect in the photo made at most this many pixels long.")
-    ] = None,
-    upright: Annotated[bool, typer.Option("--upright", help="Every angle is 0.")] = False,
-    pairs: Annotated[
-        str, typer.Option(help="Who is matched: exhaustive, sequence:N, or a file of two names on each line.")
-    ] = "exhaustive",
-    ratio: Annotated[float, typer.Option(help="Ratio test, in both directions; 1 is none.")] = 0.9,
-    cameras: Annotated[
-        Path | None,
-        typer.Option(help="Known cameras, kept and compared with: a COLMAP model or Strecha's .camera files."),
-    ] = None,
-    camera_model: Annotated[str, typer.Option(help="COLMAP's model of the other cameras.")] = "SIMPLE_RADIAL",
-    focal: Annotated[float | None, typer.Option(help="Focal length in pixels, instead of the EXIF data's.")] = None,
-    share_camera: Annotated[bool, typer.Option("--share-camera", help="One camera took all photos.")] = False,
-    max_error: Annotated[float, typer.Option(help="Pixels that geometric verification allows.")] = 4.0,
-    seed: Annotated[int, typer.Option(help="Of COLMAP: the same seed and threads give the same model.")] = 0,
-    threads: Annotated[int, typer.Option(help="Of COLMAP.")] = 1,
-    time_limit: Annotated[float | None, typer.Option(help="Seconds for verification and mapping.")] = None,
-    root: Annotated[Path | None, typer.Option(help="Names of photos are paths below this folder.")] = None,
-    pixel_limit: Annotated[int, typer.Option(help="Refuse photos of more pixels.")] = 100_000_000,
-    device: Device = "auto",
-    precision: Precision = "auto",
+    images: options.Images,
+    out: Out,
+    descriptor: options.Descriptor = options.DESCRIPTOR,
+    features: Features = None,
+    matches: Matches = None,
+    detector: options.Detector = options.DETECTOR,
+    settings: options.Settings = None,
+    keypoints: options.Keypoints = 4096,
+    rule: options.Rule = options.RULE,
+    max_size: options.MaxSize = None,
+    upright: options.Upright = False,
+    pairs: Pairs = "exhaustive",
+    ratio: Ratio = 0.9,
+    cameras: Cameras = None,
+    camera_model: CameraModel = "SIMPLE_RADIAL",
+    focal: Focal = None,
+    share_camera: ShareCamera = False,
+    max_error: MaxError = 4.0,
+    seed: Seed = 0,
+    threads: Threads = 1,
+    time_limit: TimeLimit = None,
+    root: options.Root = None,
+    pixel_limit: options.PixelLimit = options.PIXEL_LIMIT,
+    device: options.Device = "auto",
+    precision: options.Precision = "auto",
 ) -> None:
     """Reconstruct photos in 3D (extra `colmap`). After Ctrl-C the same command goes on with what is described."""
-    from keypatch.cli.detector_options import choose_detector
     from keypatch.reconstruction.reconstructing import reconstruct as run
 
     if features is not None:
@@ -72,28 +79,13 @@ def reconstruct(
     made = run(
         images,
         out,
-        descriptor,
+        **chosen_describing(context),
+        **chosen(context, "pairs", *MAPPING, "device"),
         features=features,
         matches=matches,
-        detector=choose_detector(detector, settings or ()),
-        keypoints=keypoints or None,
-        rule=cast("Rule", rule),  # the function checks it
-        max_size=max_size,
-        upright=upright,
-        pairs=pairs,
-        ratio=None if ratio == 1 else ratio,
         cameras=cameras,
-        camera_model=camera_model,
-        focal=focal,
-        share_camera=share_camera,
-        max_error=max_error,
-        seed=seed,
-        threads=threads,
-        time_limit=time_limit,
+        ratio=None if ratio == 1 else ratio,
         root=root,
-        pixel_limit=pixel_limit,
-        device=device,
-        precision=precision,
         progress=_Stages(),
         reporter=_count,
     )

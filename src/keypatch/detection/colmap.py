@@ -1,16 +1,17 @@
 """COLMAP's own SIFT detector, through pycolmap."""
 
 from dataclasses import dataclass, replace
-from types import ModuleType
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from keypatch.detection.loading_colmap import load_pycolmap, require_pycolmap
 from keypatch.detection.orientations import Orientations, keep_orientations
 from keypatch.detection.protocol import require_grey
-from keypatch.errors import MissingExtra
 from keypatch.geometry import Keypoints, from_colmap
+
+_WHAT = "The detector colmap"
 
 
 @dataclass(frozen=True)
@@ -26,11 +27,11 @@ class ColmapSift:
     orientations: Orientations = "all"
 
     def __post_init__(self) -> None:
-        _pycolmap()  # its absence is told before any photograph is read
+        require_pycolmap(_WHAT)  # its absence is told before any photograph is read
 
     def __call__(self, image: NDArray[np.uint8]) -> Keypoints:
         require_grey(image, "COLMAP's SIFT")
-        pycolmap = _pycolmap()
+        pycolmap = load_pycolmap(_WHAT)
         options = pycolmap.FeatureExtractionOptions(use_gpu=False, num_threads=1)
         options.sift.peak_threshold = self.peak_threshold
         options.sift.max_num_features = image.size  # no limit
@@ -39,12 +40,3 @@ class ColmapSift:
         found = from_colmap(pycolmap.keypoints_to_matrix(rows).reshape(-1, 4))
         found = replace(found, response=found.sigma).take(np.argsort(-found.sigma, kind="stable"))
         return keep_orientations(found, self.orientations)
-
-
-def _pycolmap() -> ModuleType:
-    try:
-        import pycolmap
-    except ImportError as error:
-        raise MissingExtra("The detector colmap needs pycolmap; pip install 'keypatch[colmap]'.") from error
-    pycolmap.logging.minloglevel = 2  # errors only; it would say each time that it makes an extractor
-    return pycolmap

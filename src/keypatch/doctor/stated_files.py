@@ -1,20 +1,17 @@
 """Reading what a feature file in hloc's layout, or a COLMAP database, states about a photograph."""
 
-import sqlite3
-from contextlib import closing
 from pathlib import Path
-from urllib.parse import quote
 
 import numpy as np
 from numpy.typing import NDArray
 
 from keypatch.doctor.stated import Floats, Stated
 from keypatch.errors import DataError
+from keypatch.features.colmap_database import open_colmap_database
 from keypatch.features.feature_files import FeatureReader, find_group, group_names, open_h5, read_array
 from keypatch.geometry.converters import COLMAP_CORNER
 
 SIFT_LENGTH = 512.0  # COLMAP's, in bytes
-_IN_BYTES = (-1, 0)  # COLMAP's types of descriptors: unknown, SIFT; the others are float32
 
 
 def read_stated_h5(path: Path, photo: str, name: str | None = None) -> Stated:
@@ -39,19 +36,10 @@ def read_stated_database(path: Path, photo: str, name: str | None = None) -> Sta
     """COLMAP's convention: pixels counted from the corner, sigma, radians clockwise, SIFT in bytes of length 512."""
     if not path.is_file():
         raise DataError(f"There is no database {path}.")
-    try:
-        with closing(sqlite3.connect(f"file:{quote(str(path.absolute()))}?mode=ro", uri=True)) as database:
-            named = "SELECT name FROM images JOIN keypoints USING (image_id) WHERE typeof(name) = 'text'"
-            chosen = choose_name(path, sorted(each for (each,) in database.execute(named)), photo, name)
-            ask = "FROM {} JOIN images USING (image_id) WHERE name = ?"
-            keypoints = database.execute(f"SELECT rows, cols, data {ask.format('keypoints')}", (chosen,)).fetchone()
-            described = database.execute(f"SELECT descriptors.* {ask.format('descriptors')}", (chosen,))
-            titles = [column[0] for column in described.description]
-            descriptors = dict(zip(titles, described.fetchone() or (), strict=False))
-    except sqlite3.Error as error:
-        raise DataError(f"{path} is not a COLMAP database that can be read ({error}).") from error
+    with open_colmap_database(path) as database:
+        chosen = choose_name(path, database.described_images(), photo, name)
+        rows, descriptors = database.keypoints(chosen), database.descriptors(chosen)
     where = f"{path}, {chosen}"
-    rows = _blob(keypoints[2], np.dtype(np.float32), keypoints[:2], where)
     xy = _finite(rows[:, :2], where) - COLMAP_CORNER
     sigma, angle = _colmap_frames(_finite(rows[:, 2:], where), where)
     vectors, length = _colmap_descriptors(descriptors, len(xy), where)
@@ -88,26 +76,12 @@ def _colmap_frames(shapes: Floats, where: str) -> tuple[Floats | None, Floats | 
     return np.sqrt(np.maximum(a11 * a22 - a12 * a21, 0)), np.arctan2(a21, a11)
 
 
-def _colmap_descriptors(row: dict[str, object], n: int, where: str) -> tuple[Floats | None, float]:
-    if not row or not row["rows"]:
+def _colmap_descriptors(array: NDArray[np.generic] | None, n: int, where: str) -> tuple[Floats | None, float]:
+    if array is None:
         return None, SIFT_LENGTH
-    if row["rows"] != n:
-        raise DataError(f"{where}: {n} keypoints but {row['rows']} descriptors. Make the database again.")
-    in_bytes = row.get("type", 0) in _IN_BYTES
-    values = _blob(row["data"], np.dtype(np.uint8), (row["rows"], row["cols"]), where)
-    if in_bytes:
-        return values.astype(np.float64), SIFT_LENGTH
-    if values.shape[1] % 4:
-        raise DataError(f"{where}: descriptors of {values.shape[1]} bytes are not float32. Make the database again.")
-    return values.view(np.float32).astype(np.float64), 1.0
-
-
-def _blob(data: object, kind: "np.dtype[np.generic]", size: tuple[object, object], where: str) -> NDArray[np.generic]:
-    rows, columns = (each if isinstance(each, int) else -1 for each in size)  # SQLite holds anything in any column
-    content = data if isinstance(data, bytes) else b""
-    if rows < 0 or columns < 0 or len(content) != rows * columns * kind.itemsize:
-        raise DataError(f"{where}: an array is cut off. Make the database again.")
-    return np.frombuffer(content, kind).reshape(rows, columns)
+    if len(array) != n:
+        raise DataError(f"{where}: {n} keypoints but {len(array)} descriptors. Make the database again.")
+    return np.asarray(array, np.float64), SIFT_LENGTH if array.dtype == np.uint8 else 1.0
 
 
 def _columns_of(array: NDArray[np.generic] | None, n: int, where: str) -> tuple[Floats | None, bool]:

@@ -1,6 +1,5 @@
 """Photos become a feature file: what `keypatch describe` does."""
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
@@ -19,7 +18,7 @@ from keypatch.features.feature_files import feature_attributes, read_features, w
 from keypatch.features.features import Setting
 from keypatch.features.growing_file import GrowingFile, Write, grow_file, require_place
 from keypatch.features.keypoint_files import KeypointSource, open_keypoints
-from keypatch.features.photos import PIXEL_LIMIT, Photo, find_photos, read_header, read_photo
+from keypatch.features.photos import PIXEL_LIMIT, Photo, find_photos, odd_orientations, read_header, read_photo
 from keypatch.features.progress import Quiet, Reporter, counted
 from keypatch.features.showing import show_patches
 from keypatch.features.stamps import require_same_photos, stamp
@@ -39,11 +38,11 @@ def describe(
     descriptor: str | Path = "hynet-notredame",
     *,
     detector: str | Detector = "dog",
-    keypoints: int | None = 2048,
-    rule: Rule = "spread",
-    max_size: int | None = None,
-    upright: bool = False,
-    patch_sigmas: float | None = None,
+    keypoints: int | None = Extraction.keypoints,
+    rule: Rule = Extraction.rule,
+    max_size: int | None = Extraction.max_size,
+    upright: bool = Extraction.upright,
+    patch_sigmas: float | None = Extraction.patch_sigmas,
     keypoints_from: str | Path | None = None,
     sigma: float | None = None,
     root: str | Path | None = None,
@@ -86,25 +85,19 @@ def describe(
     extraction = Extraction(chosen, keypoints, rule, max_size, upright, patch_sigmas)
     _require_effect(extraction, keypoints_from is not None, sigma is not None)
     source = None if keypoints_from is None else open_keypoints(keypoints_from, sigma)
-    settings = _settings(describer, extraction, keypoints_from, sigma)
-    settings |= {"turn_by_exif": turn_by_exif, "half": half}
+    settings = _settings(describer, extraction, keypoints_from, sigma) | {"turn_by_exif": turn_by_exif, "half": half}
     work = Work(describer, extraction, source, settings, turn_by_exif, pixel_limit, half)
     if not turn_by_exif:
         _warn_of_turned(photos, reporter)
     with grow_file(Path(out), feature_attributes(describer.name, settings, provenance())) as file, reporter:
-        require_same_photos(file.path, [photo for photo in photos if photo.name in file.keys])
+        failures = _fill(file, photos, work, workers, reporter)
         try:
-            failures = _describe_all(photos, work, file, workers, reporter)
-        finally:
-            file.drop_if_empty()
-        file.merge()
-        if show is not None:
-            try:
+            if show is not None:
                 _show_first(photos, file, work, Path(show))
-            except KeypatchError as error:
-                if not failures:
-                    raise
-                reporter.say(str(error))
+        except KeypatchError as error:
+            if not failures:
+                raise
+            reporter.say(str(error))
     _report_failures(failures, len(photos), Path(out))
     return Path(out)
 
@@ -158,10 +151,20 @@ def _settings(
     return named | origin | {"detector.sigma": sigma, "upright": extraction.upright} | cut
 
 
+def _fill(file: GrowingFile, photos: Sequence[Photo], work: Work, workers: int, reporter: Reporter) -> list[str]:
+    """Describes what the file does not have; returns what went wrong, a sentence each."""
+    require_same_photos(file.path, [photo for photo in photos if photo.name in file.keys])
+    try:
+        failures = _describe_all(photos, work, file, workers, reporter)
+    finally:
+        file.drop_if_empty()
+    file.merge()
+    return failures
+
+
 def _describe_all(
     photos: Sequence[Photo], work: Work, file: GrowingFile, workers: int, reporter: Reporter
 ) -> list[str]:
-    """Describes what the file does not have; returns what went wrong, a sentence each."""
     failures = dict[str, str]()
     waiting = iter([photo for photo in photos if photo.name not in file.keys])
     done = sum(photo.name in file.keys for photo in photos)
@@ -188,7 +191,7 @@ def _describe_all(
                 reporter.count(done, len(photos))
         if stop:
             if not file.keys:
-                raise Interrupted("Stopped; nothing was written.")
+                raise Interrupted("Stopped; nothing was written. The same command begins again.")
             has = counted(len(file.keys), "photo")
             raise Interrupted(f"Stopped: {file.path} has {has}. The same command goes on.")
     return [failures[photo.name] for photo in photos if photo.name in failures]
@@ -229,8 +232,7 @@ def _warn_of_turned(photos: Sequence[Photo], reporter: Reporter) -> None:
         except DataError:
             continue  # told when it is read
     if len(set(orientations.values())) > 1:
-        usual = Counter(orientations.values()).most_common(1)[0][0]
-        others = [f"{name} ({tag})" for name, tag in orientations.items() if tag != usual]
+        usual, others = odd_orientations(orientations)
         reporter.say(
             f"{len(others)} of {len(photos)} photos have another EXIF orientation than the rest ({usual}): "
             f"{_listed(others, ', ')}. Pixels are taken as stored; --turn-by-exif turns them."

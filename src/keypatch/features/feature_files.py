@@ -4,7 +4,6 @@ A group per photo holds keypoints (n, 2), descriptors (dim, n), scales (sigma), 
 image_size (width, height); keypoints that are sheared also have shapes (n, 2, 2).
 """
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 
 from keypatch.errors import DataError, KeypatchError
 from keypatch.features.features import Features, Setting
-from keypatch.features.heads import read_settings, read_text, require_kind
+from keypatch.features.heads import Attributes, make_head, read_settings, read_text, require_kind
 from keypatch.files import reason, safe_name
 from keypatch.geometry import Keypoints
 from keypatch.geometry.converters import from_hloc, to_hloc
@@ -109,18 +108,13 @@ def read_features(path: str | Path, name: str) -> Features:
         return reader.read(name)
 
 
-def feature_attributes(
-    descriptor: str, settings: Mapping[str, Setting], origin: Provenance
-) -> dict[str, str | int | float]:
+def feature_attributes(descriptor: str, settings: Mapping[str, Setting], origin: Provenance) -> Attributes:
     """What a file of features says about itself."""
     return {
-        "format": FORMAT,
-        "format_number": NUMBER,
+        **make_head(FORMAT, NUMBER, settings, origin),
         "convention": CONVENTION,
         "descriptor": descriptor,
         "patch_sigmas": float(settings["patch_sigmas"] or 0),
-        "settings": json.dumps(dict(settings), sort_keys=True),
-        "provenance": json.dumps(origin.to_json(), sort_keys=True),
     }
 
 

@@ -21,10 +21,9 @@ import h5py
 
 from keypatch.errors import DataError, KeypatchError
 from keypatch.features.feature_files import open_h5
-from keypatch.features.heads import read_number, read_settings, read_text
+from keypatch.features.heads import Attributes, read_number, read_settings, read_text
 from keypatch.files import PARTIAL_SUFFIX, lock, reason, write_atomically
 
-Attributes = Mapping[str, str | int | float]
 Write = Callable[[Any], None]  # fills a new group of h5py
 
 _FEW = 32  # groups: not worth a merge before the end
@@ -205,5 +204,5 @@ def _settings_in(attributes: Attributes) -> dict[str, Any]:
 
 def _settings_of(path: Path) -> dict[str, Any]:
     with open_h5(path) as file:
-        known = {"format": read_text(path, file, "format"), "format_number": read_number(path, file)}
+        known = {"format": read_text(path, file, "format"), "format_number": read_number(path, file, "format_number")}
         return {**known, **read_settings(path, file)}

@@ -1,10 +1,24 @@
-"""What an HDF5 file of ours says about itself, read from files that may be anybody's."""
+"""What an HDF5 file of ours says about itself: written, and read from files that may be anybody's."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from keypatch.errors import DataError
+from keypatch.provenance import Provenance
+
+Attributes = Mapping[str, str | int | float]
+
+
+def make_head(kind: str, number: int, settings: Mapping[str, Any], origin: Provenance) -> Attributes:
+    """The attributes that every file of ours has."""
+    return {
+        "format": kind,
+        "format_number": number,
+        "settings": json.dumps(dict(settings), sort_keys=True),
+        "provenance": json.dumps(origin.to_json(), sort_keys=True),
+    }
 
 
 def require_kind(path: Path, file: Any, kind: str, number: int, content: str) -> bool:
@@ -14,17 +28,17 @@ def require_kind(path: Path, file: Any, kind: str, number: int, content: str) ->
     found = read_text(path, file, "format")
     if found != kind:
         raise DataError(f"{path} is a {found} file, not {content}.")
-    if read_number(path, file) > number:
+    if read_number(path, file, "format_number") > number:
         raise DataError(f"{path} was written by a newer keypatch. Update keypatch to read it.")
     return True
 
 
-def read_number(path: Path, file: Any) -> int:
-    """The number of the format."""
+def read_number(path: Path, item: Any, name: str) -> int:
+    """An attribute, of a file or a group, that is a whole number."""
     try:
-        return int(file.attrs["format_number"])
-    except (KeyError, OSError, TypeError, ValueError) as error:
-        raise _damaged(path, "format_number") from error
+        return int(item.attrs[name])
+    except (KeyError, OSError, OverflowError, TypeError, ValueError) as error:
+        raise _damaged(path, name) from error
 
 
 def read_settings(path: Path, file: Any) -> dict[str, Any]:

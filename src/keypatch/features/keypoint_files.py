@@ -1,16 +1,14 @@
 """Keypoints made elsewhere: hloc's h5, COLMAP's database, csv."""
 
 import csv
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 from typing import Protocol
-from urllib.parse import quote
 
 import numpy as np
 from numpy.typing import NDArray
 
 from keypatch.errors import DataError, KeypatchError
+from keypatch.features.colmap_database import open_colmap_database
 from keypatch.features.feature_files import FeatureReader
 from keypatch.files import reason
 from keypatch.geometry import Keypoints
@@ -59,22 +57,10 @@ class ColmapKeypoints:
         self._path, self._sigma = path, sigma
 
     def read(self, name: str) -> Keypoints:
-        ask = "SELECT rows, cols, data FROM keypoints JOIN images USING (image_id) WHERE name = ?"
+        with open_colmap_database(self._path) as database:
+            rows = database.keypoints(name)
         try:
-            with closing(sqlite3.connect(f"file:{quote(str(self._path))}?mode=ro", uri=True)) as database:
-                row = database.execute(ask, (name,)).fetchone()
-        except sqlite3.Error as error:
-            raise DataError(f"{self._path} is not a COLMAP database that can be read ({error}).") from error
-        if row is None:
-            raise DataError(f"{self._path} has no keypoints of {name}.")
-        count, columns, data = row
-        if count == 0:
-            return from_colmap(np.empty((0, 4)))
-        typed = isinstance(data, bytes) and isinstance(count, int) and isinstance(columns, int) and columns > 0
-        if not typed or len(data) != 4 * count * columns:
-            raise DataError(f"{self._path}: the keypoints of {name} are cut off. Make the database again.")
-        try:
-            return from_colmap(np.frombuffer(data, np.float32).reshape(-1, columns), self._sigma)
+            return from_colmap(rows, self._sigma)
         except KeypatchError as error:
             raise DataError(f"{self._path}: {name}: {error}") from error
 

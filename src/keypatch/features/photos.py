@@ -4,7 +4,8 @@ import math
 import os
 import struct
 import threading
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 from PIL import ExifTags, Image, ImageFile, UnidentifiedImageError
 
 from keypatch.errors import DataError
+from keypatch.features.cut_off import is_cut_off
 from keypatch.files import reason, safe_name, safe_path
 
 PIXEL_LIMIT = 100_000_000
@@ -52,6 +54,15 @@ class Header(NamedTuple):
     film_focal: float  # EXIF's focal length "in 35 mm film", in mm; 0 where there is none
 
 
+class PhotoFile(NamedTuple):
+    """What is known of a photograph without decoding it."""
+
+    header: Header
+    format: str  # "JPEG", "PNG" and so on
+    colour: bool
+    bits: int  # of a value: 8 or 16
+
+
 def read_photo(path: Path, *, turn_by_exif: bool = False, pixel_limit: int = PIXEL_LIMIT) -> NDArray[np.uint8]:
     """Grey uint8 (height, width), the pixels as stored, or turned as the EXIF tag says; 16 bits become 8.
 
@@ -59,12 +70,7 @@ def read_photo(path: Path, *, turn_by_exif: bool = False, pixel_limit: int = PIX
         DataError: the file is missing, no image, cut off, larger than the limit, or of numbers that are no grey values.
     """
     with _opened(path) as image:
-        width, height = image.size
-        if width * height > pixel_limit:
-            raise DataError(
-                f"{path} has {width} x {height} pixels, {width * height / 1e6:.0f} million, above the limit of "
-                f"{pixel_limit / 1e6:g} million. Make it smaller, or raise the limit with --pixel-limit."
-            )
+        _require_readable(image, path, pixel_limit)
         if image.mode == "RGB":
             image.draft("L", None)  # a JPEG is then decoded to grey, without its colours
         return _grey(_turned(image, path, turn_by_exif), path)
@@ -76,7 +82,24 @@ def read_header(path: Path) -> Header:
     EXIF data that are damaged, or that a PNG has behind its pixels, count as none.
     """
     with _opened(path) as image:
-        return Header(_stored_size(image), _orientation(image), _film_focal(image))
+        return _header(image)
+
+
+def check_photo(path: Path) -> PhotoFile:
+    """What can be told without decoding a pixel. Raises as `read_photo`, but for damage inside the pixels."""
+    with _opened(path) as image:
+        _require_readable(image, path, PIXEL_LIMIT)
+        if is_cut_off(image, path):
+            raise DataError(f"{path} is cut off or damaged (its end is missing). Copy it again.")
+        kind = "JPEG" if image.format == "MPO" else str(image.format)  # the JPEG of a camera that adds previews
+        sixteen = image.mode in _SIXTEEN_BITS or any(";16" in str(tile) for tile in image.tile)
+        return PhotoFile(_header(image), kind, Image.getmodebase(image.mode) != "L", 16 if sixteen else 8)
+
+
+def odd_orientations(tags: Mapping[str, int]) -> tuple[int, list[str]]:
+    """The EXIF orientation that most photos have, and the names of the others, each with its own: "a.jpg (6)"."""
+    usual = Counter(tags.values()).most_common(1)[0][0]
+    return usual, [f"{name} ({tag})" for name, tag in tags.items() if tag != usual]
 
 
 def find_photos(paths: Iterable[str | Path], root: str | Path | None = None) -> list[Photo]:
@@ -94,11 +117,15 @@ def find_photos(paths: Iterable[str | Path], root: str | Path | None = None) -> 
     return photos
 
 
+def visible_files(folder: Path) -> list[Path]:
+    """All files of a folder and of those below it, sorted; what is hidden is not among them."""
+    files = sorted(file for file in folder.rglob("*") if file.is_file())
+    return [file for file in files if not any(part.startswith(".") for part in file.relative_to(folder).parts)]
+
+
 def _found(path: Path, root: Path | None) -> Iterator[Photo]:
     if path.is_dir():
-        files = sorted(file for file in path.rglob("*") if file.suffix.lower() in SUFFIXES and file.is_file())
-        visible = [file for file in files if not any(p.startswith(".") for p in file.relative_to(path).parts)]
-        yield from (_named(file, root or path) for file in visible)
+        yield from (_named(file, root or path) for file in visible_files(path) if file.suffix.lower() in SUFFIXES)
     elif not path.exists():
         raise DataError(f"There is no image, folder or list {path}.")
     elif path.suffix.lower() == LIST_SUFFIX:
@@ -142,7 +169,7 @@ def _require_distinct(photos: list[Photo]) -> None:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[Image.Image]:
+def _opened(path: Path) -> Iterator[ImageFile.ImageFile]:
     try:
         with path.open("rb") as file:  # given a path, Pillow maps it, and mixes up the pixels of a TIFF that is turned
             with _opening:  # Pillow's own limit is one for the whole process; `read_photo` has its own
@@ -173,6 +200,21 @@ def _unidentified(path: Path) -> str:
     if beginning.startswith(_BEGINNINGS):
         return "cut off or damaged. Copy it again."
     return "not a photo." if beginning else "empty. Copy it again."
+
+
+def _require_readable(image: Image.Image, path: Path, pixel_limit: int) -> None:
+    width, height = image.size
+    if width * height > pixel_limit:
+        raise DataError(
+            f"{path} has {width} x {height} pixels, {width * height / 1e6:.0f} million, above the limit of "
+            f"{pixel_limit / 1e6:g} million. Make it smaller, or raise the limit with --pixel-limit."
+        )
+    if image.mode == "F":
+        raise DataError(f"{path} has fractions for pixels. Convert it to 8 or 16 bits.")
+
+
+def _header(image: Image.Image) -> Header:
+    return Header(_stored_size(image), _orientation(image), _film_focal(image))
 
 
 def _exif(image: Image.Image) -> Image.Exif:
@@ -221,8 +263,6 @@ def _grey(image: Image.Image, path: Path) -> NDArray[np.uint8]:
         if image.mode == "I" and (values.min() < 0 or values.max() >= 2**16):
             raise DataError(f"{path} has values of more than 16 bits. Convert it to 8 or 16 bits.")
         return np.asarray(_EIGHT_OF_SIXTEEN[values])
-    if image.mode == "F":
-        raise DataError(f"{path} has fractions for pixels. Convert it to 8 or 16 bits.")
     if image.mode in ("P", "PA"):
         image = image.convert("RGBA")  # a palette may have colours that are transparent
     return np.asarray(image if image.mode == "L" else image.convert("L"))

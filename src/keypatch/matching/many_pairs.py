@@ -1,17 +1,16 @@
 """Matches of many pairs of photographs into one match file: what `keypatch match --features` does."""
 
-import json
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from keypatch.errors import DataError, Interrupted
 from keypatch.features import FeatureReader, Features
-from keypatch.features.growing_file import Attributes, GrowingFile, grow_file
+from keypatch.features.growing_file import GrowingFile, grow_file
+from keypatch.features.heads import make_head
 from keypatch.features.progress import Quiet, Reporter, counted
 from keypatch.interrupting import StopWish
 from keypatch.matching.match_files import FORMAT, NUMBER, pair_key, require_distinct_keys, write_matches
@@ -32,16 +31,16 @@ def match_pairs(
     out: str | Path,
     *,
     names: Iterable[str] | None = None,
-    mode: Mode = "mutual",
-    ratio: float | None = None,
-    ratio_sides: Sides = "both",
-    model: Model | None = "F",
-    estimator: Estimator = "magsac",
-    threshold: float = 1.0,
+    mode: Mode = Matching.mode,
+    ratio: float | None = Matching.ratio,
+    ratio_sides: Sides = Matching.ratio_sides,
+    model: Model | None = Matching.model,
+    estimator: Estimator = Matching.estimator,
+    threshold: float = Matching.threshold,
     intrinsics: ArrayLike | None = None,
-    seed: int = 0,
-    neighbours: str = "tiles",
-    device: str = "auto",
+    seed: int = Matching.seed,
+    neighbours: str = Matching.neighbours,
+    device: str = Matching.device,
     reporter: Reporter | None = None,
 ) -> Path:
     """Match photos of a feature file and return the match file, which plain h5py reads as hloc's (`match_files`).
@@ -64,7 +63,8 @@ def match_pairs(
         require_distinct_keys(reader.names())
         settings = matching.settings() | {"intrinsics": None if intrinsics is None else np.asarray(intrinsics).tolist()}
         settings |= {"descriptor": reader.descriptor, "features": dict(reader.settings)}
-        with grow_file(Path(out), _attributes(settings), EVERY) as file, reporter or Quiet() as telling:
+        head = make_head(FORMAT, NUMBER, settings, provenance())
+        with grow_file(Path(out), head, EVERY) as file, reporter or Quiet() as telling:
             _match_all(wanted, reader, matching, cameras, file, telling)
     return Path(out)
 
@@ -116,13 +116,3 @@ def _keeping(read: Callable[[str], Features], limit: int) -> Callable[[str], Fea
         return features
 
     return read_or_remember
-
-
-def _attributes(settings: dict[str, Any]) -> Attributes:
-    """What the match file says about itself."""
-    return {
-        "format": FORMAT,
-        "format_number": NUMBER,
-        "settings": json.dumps(settings, sort_keys=True),
-        "provenance": json.dumps(provenance().to_json(), sort_keys=True),
-    }

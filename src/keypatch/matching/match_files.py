@@ -4,7 +4,6 @@ A group name0/name1, each name with "-" for "/", holds matches0 (n0,): for every
 second, or -1; and matching_scores0 (n0,). hloc itself writes int16, whose numbers wrap above 32767, and float16.
 """
 
-import json
 from collections.abc import Iterable, Mapping
 from itertools import product
 from pathlib import Path
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 from keypatch.errors import DataError
 from keypatch.features.feature_files import find_group, open_h5, read_array
 from keypatch.features.growing_file import keys_of
-from keypatch.features.heads import require_kind
+from keypatch.features.heads import read_number, read_settings, require_kind
 from keypatch.matching.matches import MODELS, Matches
 
 FORMAT, NUMBER = "keypatch-matches", 1
@@ -33,7 +32,8 @@ class MatchReader:
         self._file = open_h5(self.path, "match file")
         try:
             require_kind(self.path, self._file, FORMAT, NUMBER, "matches")
-            self.settings = json.loads(self._file.attrs.get("settings", "{}"))  # hloc's files have none
+            has_settings = "settings" in self._file.attrs  # hloc's files have none
+            self.settings = read_settings(self.path, self._file) if has_settings else {}
         except BaseException:
             self._file.close()
             raise
@@ -50,8 +50,13 @@ class MatchReader:
 
     def totals(self) -> tuple[int, int]:
         """How many matches all pairs have together: before the verification, and left by it."""
-        left = [(self._file[key].attrs, len(_read(self.path, self._file[key]))) for key in keys_of(self._file)]
-        return sum(int(attributes.get("candidates", count)) for attributes, count in left), sum(n for _, n in left)
+        found = left = 0
+        for key in keys_of(self._file):
+            group = self._file[key]
+            count = len(_read(self.path, group))
+            left += count
+            found += read_number(self.path, group, "candidates") if "candidates" in group.attrs else count
+        return found, left
 
     def read(self, name0: str, name1: str, counts: Mapping[str, int] | None = None) -> Matches:
         """The matches of two photos, also where the file has them the other way round.

@@ -21,7 +21,7 @@ SIDES: tuple[Sides, ...] = ("both", "first")
 SEARCHES = {"tiles": find_nearest, "faiss": find_nearest_by_faiss, "flann": find_nearest_by_flann}
 
 # What rounding leaves of the distance of equal vectors, squared and halved, as a share of their squared length: about
-# 2e-7 in 128 dimensions. Nearer vectors count as equal, so that the ratio test rejects duplicates.
+# 2e-7 in 128 dimensions. Nearer vectors count as equal, so that duplicates are tied.
 ROUNDING = 1e-6
 
 
@@ -35,12 +35,15 @@ def match_descriptors(
     neighbours: str = "tiles",
     device: str = "auto",
 ) -> Matches:
-    """Rows of a (n, d) with their nearest rows of b (m, d) by Euclidean distance; of equally near ones the first.
+    """Rows of a (n, d) with their nearest rows of b (m, d) by Euclidean distance; of equally near ones none.
 
     "mutual" keeps a pair only if each is the other's nearest neighbour, "one-way" gives every row of a its nearest.
     With a `ratio` the nearest must be nearer than this share of the distance to the second nearest (Lowe's test): seen
     from a if "one-way"; if "mutual" from both sides, or from a alone if `ratio_sides` is "first". Where there is no
     second, the test is passed. `neighbours` are exact but those of "flann".
+
+    A tie is never broken, with or without a ratio, on whichever side it is seen: the matches do not depend on the order
+    of the rows, and descriptors that are all the same match nothing.
     """
     check_choices(ratio, mode, neighbours, ratio_sides)
     place = choose_device(device if neighbours == "tiles" else "cpu")
@@ -55,22 +58,19 @@ def match_descriptors(
     first, second = first.to(place), second.to(place)
     forth, back = SEARCHES[neighbours](first, second)
     numbers = torch.arange(len(first), device=place)
-    kept = torch.ones_like(numbers, dtype=torch.bool)
+    kept = _is_distinct(forth, first, ratio)
     if mode == "mutual":
         kept &= back.index[forth.index] == numbers
-    if ratio is not None:
-        kept &= _is_distinct(forth, first, ratio)
-        if mode == "mutual" and ratio_sides == "both":
-            kept &= _is_distinct(back, second, ratio)[forth.index]
+        kept &= _is_distinct(back, second, ratio if ratio_sides == "both" else None)[forth.index]
     indices = torch.stack([numbers, forth.index], dim=1)[kept]
     return Matches(indices.cpu().numpy(), (1 + forth.closeness[kept] / 2).cpu().numpy())
 
 
-def _is_distinct(nearest: Nearest, queries: Tensor, ratio: float) -> Tensor:
-    """Whether d1 < ratio * d2; closeness is -d**2 / 2."""
+def _is_distinct(nearest: Nearest, queries: Tensor, ratio: float | None) -> Tensor:
+    """Whether d1 < ratio * d2, or d1 < d2 without a ratio; closeness is -d**2 / 2."""
     rounding = -ROUNDING * torch.linalg.vector_norm(queries, dim=1).square()
     best, second = (value.masked_fill(value > rounding, 0.0) for value in (nearest.closeness, nearest.runner_up))
-    return best > ratio**2 * second
+    return best > (1.0 if ratio is None else ratio**2) * second
 
 
 def _descriptors(rows: ArrayLike, which: str) -> Tensor:

@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from keypatch.detection import Detector, Rule, make_detector
 from keypatch.errors import KeypatchError
 from keypatch.features import Extraction, extract, read_photo
 from keypatch.features.photos import PIXEL_LIMIT
 from keypatch.files import write_atomically
-from keypatch.matching.drawing import LINES, draw_matches
+from keypatch.matching.drawing import LINES, Photo, draw_matches
 from keypatch.matching.match_tables import require_table, write_table
 from keypatch.matching.matched import MatchedPhotos, Truth
 from keypatch.matching.matches import Model
@@ -32,21 +32,21 @@ def match(
     draw: str | Path | None = None,
     lines: int = LINES,
     homography: ArrayLike | None = None,
-    within: float = 3.0,
-    mode: Mode = "mutual",
-    ratio: float | None = None,
-    ratio_sides: Sides = "both",
-    model: Model | None = "F",
-    estimator: Estimator = "magsac",
-    threshold: float = 1.0,
+    within: float = Truth.within,
+    mode: Mode = Matching.mode,
+    ratio: float | None = Matching.ratio,
+    ratio_sides: Sides = Matching.ratio_sides,
+    model: Model | None = Matching.model,
+    estimator: Estimator = Matching.estimator,
+    threshold: float = Matching.threshold,
     intrinsics: Sequence[ArrayLike] | None = None,
-    seed: int = 0,
-    neighbours: str = "tiles",
+    seed: int = Matching.seed,
+    neighbours: str = Matching.neighbours,
     detector: str | Detector = "dog",
-    keypoints: int | None = 2048,
-    rule: Rule = "spread",
-    max_size: int | None = None,
-    upright: bool = False,
+    keypoints: int | None = Extraction.keypoints,
+    rule: Rule = Extraction.rule,
+    max_size: int | None = Extraction.max_size,
+    upright: bool = Extraction.upright,
     turn_by_exif: bool = False,
     pixel_limit: int = PIXEL_LIMIT,
     device: str = "auto",
@@ -68,28 +68,26 @@ def match(
     chosen = make_detector(detector) if isinstance(detector, str) else detector
     extraction = Extraction(chosen, keypoints, rule, max_size, upright)
     describer = find(descriptor, device, precision)
-    paths = Path(first), Path(second)
-    images = [read_photo(path, turn_by_exif=turn_by_exif, pixel_limit=pixel_limit) for path in paths]
-    features = [extract(image, describer, extraction) for image in images]
-    candidates, left = match_features(features[0], features[1], matching, intrinsics)
-    result = MatchedPhotos(
-        (paths[0].name, paths[1].name), (features[0], features[1]), candidates, left, matching, truth
-    )
+    photo0, photo1 = (read_photo(Path(p), turn_by_exif=turn_by_exif, pixel_limit=pixel_limit) for p in (first, second))
+    features = extract(photo0, describer, extraction), extract(photo1, describer, extraction)
+    candidates, left = match_features(*features, matching, intrinsics)
+    names = Path(first).name, Path(second).name
+    result = MatchedPhotos(names, features, candidates, left, matching, truth)
     if out is not None:
         write_table(Path(out), result)
     if draw is not None:
-        _draw(Path(draw), (images[0], images[1]), result, lines)
+        _draw(Path(draw), (photo0, photo1), result, lines)
     return result
 
 
-def _draw(path: Path, images: tuple[NDArray[np.uint8], NDArray[np.uint8]], result: MatchedPhotos, lines: int) -> None:
+def _draw(path: Path, photos: tuple[Photo, Photo], result: MatchedPhotos, lines: int) -> None:
     """Matches before verification in green and red where the truth is known, else those left by it."""
     keypoints = result.features[0].keypoints, result.features[1].keypoints
     shown = result.matches if result.truth is None else result.candidates
     right = None if result.truth is None else result.right(shown)
     before = [] if result.truth is None else [f"of the matches before verification at most {lines} are drawn"]
     caption = "\n".join([*result.sentences(), *before])
-    picture = draw_matches(images, keypoints, shown, caption, right, lines)
+    picture = draw_matches(photos, keypoints, shown, caption, right, lines)
     with write_atomically(path) as file:
         picture.save(file, "PNG" if path.suffix.lower() == ".png" else "JPEG", quality=92)
 

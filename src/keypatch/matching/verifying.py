@@ -10,12 +10,17 @@ from numpy.typing import ArrayLike, NDArray
 from keypatch.errors import KeypatchError
 from keypatch.geometry import Keypoints
 from keypatch.matching.degensac import estimate_by_degensac
+from keypatch.matching.estimating import Estimate, Matrix, Points, Task
 from keypatch.matching.magsac import estimate_by_magsac
 from keypatch.matching.matches import MODELS, Matches, Model
 from keypatch.matching.poselib import estimate_by_poselib
 
 Estimator = Literal["magsac", "poselib", "degensac"]
-ESTIMATORS = {"magsac": estimate_by_magsac, "poselib": estimate_by_poselib, "degensac": estimate_by_degensac}
+ESTIMATORS: dict[Estimator, Estimate] = {
+    "magsac": estimate_by_magsac,
+    "poselib": estimate_by_poselib,
+    "degensac": estimate_by_degensac,
+}
 
 CONFIDENCE, ITERATIONS = 0.99999, 10_000
 
@@ -48,20 +53,30 @@ def verify(
     _check_numbers(matches, keypoints0, keypoints1)
     cameras = check_intrinsics(intrinsics) if model == "E" else None
     first, second = keypoints0.xy[matches.indices[:, 0]], keypoints1.xy[matches.indices[:, 1]]
-    matrix, agree = None, np.zeros(len(matches), np.bool_)
-    if _are_enough(first, second, model):
-        matrix, agree = ESTIMATORS[estimator](first, second, model, threshold, cameras, seed, confidence, iterations)
-    if matrix is None or not _are_enough(first[agree], second[agree], model):
-        return replace(matches.take([]), verified=True, model=model, matrix=None)
+    task = Task(model, threshold, cameras, seed, confidence, iterations)
+    matrix, agree = _estimate(first, second, ESTIMATORS[estimator], task)
     return replace(matches.take(agree), verified=True, model=model, matrix=matrix)
 
 
-def _are_enough(first: NDArray[np.float64], second: NDArray[np.float64], model: Model) -> bool:
+def _estimate(first: Points, second: Points, estimate: Estimate, task: Task) -> tuple[Matrix | None, NDArray[np.bool_]]:
+    """The model and which points agree with it; none where it is not found or not proved."""
+    nothing = None, np.zeros(len(first), np.bool_)
+    if not _are_enough(first, second, task.model):
+        return nothing
+    answer, mask = estimate(first, second, task)
+    matrix = np.asarray(answer, np.float64)
+    if mask is None or matrix.shape != (3, 3) or not np.isfinite(matrix).all() or not matrix.any():
+        return nothing
+    agree = np.asarray(mask, np.bool_).ravel()
+    return (matrix, agree) if _are_enough(first[agree], second[agree], task.model) else nothing
+
+
+def _are_enough(first: Points, second: Points, model: Model) -> bool:
     """Whether these places, each counted once in its photo, can prove the model: many matches of one place cannot."""
     return min(len(np.unique(places, axis=0)) for places in (first, second)) >= FEWEST[model]
 
 
-def check_intrinsics(intrinsics: Sequence[ArrayLike] | None) -> list[NDArray[np.float64]]:
+def check_intrinsics(intrinsics: Sequence[ArrayLike] | None) -> tuple[Matrix, Matrix]:
     """One matrix for each photo; KeypatchError if they are none."""
     if intrinsics is None or len(intrinsics) not in (1, 2):
         raise KeypatchError("An essential matrix needs the intrinsics: one matrix K for both photos, or one for each.")
@@ -72,7 +87,7 @@ def check_intrinsics(intrinsics: Sequence[ArrayLike] | None) -> list[NDArray[np.
             raise KeypatchError("Intrinsics are a matrix K of the rows fx 0 cx, 0 fy cy, 0 0 1.")
         if max(abs(matrix[0, 1]), abs(matrix[1, 0])) > SKEW * matrix[0, 0]:
             raise KeypatchError("Intrinsics have no skew: K is of the rows fx 0 cx, 0 fy cy, 0 0 1.")
-    return matrices * (3 - len(matrices))
+    return matrices[0], matrices[-1]
 
 
 def check_estimation(model: str, estimator: str, threshold: float) -> None:

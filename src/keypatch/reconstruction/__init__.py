@@ -2,6 +2,6 @@
 
 from keypatch.reconstruction.camera_models import Camera
 from keypatch.reconstruction.cameras import PosedCamera, read_cameras
-from keypatch.reconstruction.database import write_database
+from keypatch.reconstruction.checked_database import write_database
 
 __all__ = ["Camera", "PosedCamera", "read_cameras", "write_database"]

@@ -1,6 +1,7 @@
 """Cameras by COLMAP's models, and their matrix in our pixels."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,6 +22,11 @@ MODELS = {
     "OPENCV_FISHEYE": (2, 4),
     "THIN_PRISM_FISHEYE": (2, 8),
 }
+GUESS = 1.2  # focal length in units of the longer side, where nothing is known: COLMAP's own guess
+
+
+class ImpossibleCamera(KeypatchError):
+    """Parameters that no camera has; COLMAP may find some where few photos say little of the focal length."""
 
 
 @dataclass(frozen=True)
@@ -47,10 +53,10 @@ class Camera:
         if self.width < 1 or self.height < 1:
             raise KeypatchError(f"A camera's photos cannot be {self.width} x {self.height} pixels.")
         if not (np.isfinite(self.params).all() and min(self.params[:focals]) > 0):
-            raise KeypatchError(f"A camera's parameters are finite and its focal length above 0, not {self.params}.")
+            raise ImpossibleCamera(f"A camera's parameters are finite and its focal length above 0, not {self.params}.")
 
     @classmethod
-    def from_focal(cls, model: str, size: tuple[int, int], focal: float, *, focal_known: bool) -> "Camera":
+    def from_focal(cls, model: str, size: tuple[int, int], focal: float, *, focal_known: bool) -> Self:
         """A camera without distortion whose principal point is the middle of photos of this size (width, height)."""
         focals, distortion = _model(model)
         (width, height), middle = size, (size[0] / 2, size[1] / 2)
@@ -76,6 +82,27 @@ class Camera:
         focals = _model(self.model)[0]
         (f_x, f_y), (c_x, c_y) = self.focal, self.params[focals : focals + 2]
         return np.array([[f_x, 0, c_x - COLMAP_CORNER], [0, f_y, c_y - COLMAP_CORNER], [0, 0, 1]])
+
+
+@dataclass(frozen=True)
+class StandIn(Camera):
+    """Drawn in the place of a camera of a model that cannot exist."""
+
+    number: int = 0  # of that camera in the model
+    found: tuple[float, ...] = ()  # its parameters
+
+
+def camera_of_model(
+    number: int, model: str, size: tuple[int, int], params: tuple[float, ...], *, stand_ins: bool
+) -> Camera:
+    """A camera as a model has it; with `stand_ins` another with the guessed focal length where it cannot exist."""
+    try:
+        return Camera(model, *size, params)
+    except ImpossibleCamera:
+        if not stand_ins:
+            raise
+        guess = StandIn.from_focal(model, size, GUESS * max(size), focal_known=False)
+        return replace(guess, number=number, found=params)
 
 
 def _model(name: str) -> tuple[int, int]:

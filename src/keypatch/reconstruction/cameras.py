@@ -1,12 +1,13 @@
 """Known cameras: ground truth of benchmarks, and models that were made before."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 from keypatch.errors import DataError
 from keypatch.files import require_folder
 from keypatch.geometry.poses import Pose
-from keypatch.reconstruction.camera_models import Camera
+from keypatch.reconstruction.camera_models import Camera, StandIn
 from keypatch.reconstruction.strecha import SUFFIX, read_strecha
 from keypatch.reconstruction.text_models import read_text_cameras
 
@@ -18,8 +19,10 @@ class PosedCamera(NamedTuple):
     pose: Pose
 
 
-def read_cameras(path: str | Path) -> dict[str, PosedCamera]:
+def read_cameras(path: str | Path, *, stand_ins: bool = False) -> dict[str, PosedCamera]:
     """The known cameras by image name: a folder of Strecha's `.camera` files or a COLMAP model, text or binary.
+
+    With `stand_ins`, a model may have cameras that cannot exist: `impossible_cameras` names them.
 
     Raises:
         DataError: the folder is neither, or a file in it is damaged.
@@ -28,11 +31,11 @@ def read_cameras(path: str | Path) -> dict[str, PosedCamera]:
     require_folder(folder)
     strecha = sorted(folder.glob(f"*{SUFFIX}"))
     if (folder / "images.txt").is_file():
-        found = read_text_cameras(folder)
+        found = read_text_cameras(folder, stand_ins=stand_ins)
     elif (folder / "images.bin").is_file():
         from keypatch.reconstruction.colmap import read_binary_cameras
 
-        found = read_binary_cameras(folder)
+        found = read_binary_cameras(folder, stand_ins=stand_ins)
     elif strecha:
         found = {file.name.removesuffix(SUFFIX): read_strecha(file) for file in strecha}
     else:
@@ -41,3 +44,22 @@ def read_cameras(path: str | Path) -> dict[str, PosedCamera]:
             "Strecha's files IMAGE.camera."
         )
     return {name: PosedCamera(*posed) for name, posed in found.items()}
+
+
+def impossible_cameras(posed: Mapping[str, PosedCamera]) -> list[str]:
+    """A sentence for each camera of a model that cannot exist."""
+    photos: dict[StandIn, list[str]] = {}
+    for name, (camera, _) in posed.items():
+        if isinstance(camera, StandIn):
+            photos.setdefault(camera, []).append(name)
+    return [_impossible(camera, sorted(names)) for camera, names in photos.items()]
+
+
+def _impossible(camera: StandIn, photos: list[str]) -> str:
+    some = ", ".join(photos[:3]) + (f" and {len(photos) - 3} more" if len(photos) > 3 else "")
+    numbers = ", ".join(f"{value:.6g}" for value in camera.found)
+    return (
+        f"Camera {camera.number} of the model ({camera.model}, of {some}) has the parameters {numbers}, but a focal "
+        "length is above 0: do not trust its poses and points. Give the focal length if it is known, or let photos of "
+        "one camera share it, and reconstruct again."
+    )

@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 
+from keypatch.detection.loading_colmap import load_pycolmap
 from keypatch.reconstruction.colmap import (
     colour_points,
     count_dense_points,
-    load_pycolmap,
     map_incrementally,
     open_database,
     read_pairs,

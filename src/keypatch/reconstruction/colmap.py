@@ -1,4 +1,4 @@
-"""The one place that calls pycolmap, whose names move from release to release.
+"""The one place that calls pycolmap to reconstruct; its names move from release to release.
 
 Verification and mapping can end the process (a worker thread's exception, an index out of range), so they are called
 only in a process of their own: `child.py`.
@@ -6,37 +6,21 @@ only in a process of their own: `child.py`.
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from keypatch.errors import DataError, KeypatchError, MissingExtra
+from keypatch.detection.loading_colmap import load_pycolmap
+from keypatch.errors import DataError, KeypatchError
 from keypatch.geometry.poses import Pose, rotation_angle
-from keypatch.reconstruction.camera_models import Camera
+from keypatch.reconstruction.camera_models import Camera, camera_of_model
 from keypatch.reconstruction.outcome import Statistics, TwoViewPose, VerifiedPair
 
-ERRORS_ONLY = 2  # of glog's levels
 GREY = 128  # of points in no photo that can be read
 DENSE_SIZE = 1200  # pixels: photos are made this large at most before dense points are computed
 SMALLEST_MODEL = 3  # photos; COLMAP's own 10 throws away what small collections fall into
-
-
-def require_pycolmap() -> None:
-    """MissingExtra where the package is not installed; does not import it."""
-    if find_spec("pycolmap") is None:
-        raise MissingExtra('Reconstruction needs pycolmap: pip install "keypatch[colmap]".')
-
-
-def load_pycolmap() -> Any:
-    """The package, quiet but for errors."""
-    require_pycolmap()
-    import pycolmap
-
-    pycolmap.logging.minloglevel = ERRORS_ONLY
-    return pycolmap
 
 
 def colmap_version() -> str:
@@ -50,7 +34,7 @@ def has_cuda() -> bool:
 
 
 class DatabaseWriter:
-    """A new COLMAP database; checks nothing but cameras: that is `database.py`'s part."""
+    """A new COLMAP database; checks nothing but cameras: that is `checked_database.py`'s part."""
 
     def __init__(self, path: Path) -> None:
         self._pycolmap = load_pycolmap()
@@ -173,7 +157,7 @@ def colour_points(model: Any, read: Callable[[str], NDArray[np.uint8]]) -> list[
     return failures
 
 
-def read_binary_cameras(folder: Path) -> dict[str, tuple[Camera, Pose]]:
+def read_binary_cameras(folder: Path, *, stand_ins: bool = False) -> dict[str, tuple[Camera, Pose]]:
     """Camera and pose of every registered image of a binary model, by name."""
     try:
         model = load_pycolmap().Reconstruction(str(folder))
@@ -183,7 +167,11 @@ def read_binary_cameras(folder: Path) -> dict[str, tuple[Camera, Pose]]:
     for image in model.images.values():
         if image.has_pose:
             row, motion = model.cameras[image.camera_id], np.asarray(image.cam_from_world().matrix())
-            camera = Camera(row.model_name, row.width, row.height, tuple(row.params))
+            size, params = (row.width, row.height), tuple(map(float, row.params))
+            try:
+                camera = camera_of_model(row.camera_id, row.model_name, size, params, stand_ins=stand_ins)
+            except KeypatchError as error:
+                raise DataError(f"{folder}, camera {row.camera_id}: {error}") from None
             posed[image.name] = camera, Pose(motion[:, :3], motion[:, 3])
     return posed
 

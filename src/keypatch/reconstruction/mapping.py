@@ -21,11 +21,11 @@ GRACE = 60.0  # seconds over the limit until the process is ended: the mapper it
 Progress = Callable[[str], None]  # "verifying", "mapping: 7 photos", ...
 
 
-def run_colmap(job: Job, progress: Progress = lambda _: None) -> Outcome:
-    """Verification and mapping of a database that is validated already.
+def run_colmap(job: Job, progress: Progress = lambda _: None, *, lasting: bool = True) -> Outcome:
+    """Verification and mapping of a database that is validated already; `lasting`: its folder outlives an error.
 
     Raises:
-        KeypatchError: COLMAP crashed, raised an error or took too long; the database is still there.
+        KeypatchError: COLMAP crashed, raised an error or took too long; the sentence says where a lasting database is.
     """
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as complaints:
         process = subprocess.Popen(CHILD, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=complaints, text=True)
@@ -35,7 +35,7 @@ def run_colmap(job: Job, progress: Progress = lambda _: None) -> Outcome:
         if "outcome" in end:
             return Outcome.from_json(end["outcome"])
         reason = _reason(code, stage, end, job, late.is_set())
-        raise KeypatchError(f"{reason}{_last_line(complaints)} {_remedy(job)}")
+        raise KeypatchError(f"{reason}{_last_line(complaints)} {_remedy(job, lasting)}")
 
 
 @contextmanager
@@ -119,8 +119,8 @@ def _last_line(complaints: IO[str]) -> str:
     return f' Its last words: "{lines[-1]}".' if lines else ""
 
 
-def _remedy(job: Job) -> str:
-    return (
-        f"The database is kept at {job.database}. Try another seed, or give the focal length if it is known; features "
-        "and matches are not made again."
-    )
+def _remedy(job: Job, lasting: bool) -> str:
+    attempt = "Try another seed, or give the focal length if it is known"
+    if not lasting:
+        return f"{attempt}; the database is gone, as nothing of this run is kept."
+    return f"The database is kept at {job.database}. {attempt}; features and matches are not made again."

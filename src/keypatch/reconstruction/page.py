@@ -15,22 +15,44 @@ from keypatch.reconstruction.cameras import PosedCamera
 from keypatch.reconstruction.frusta import frusta
 from keypatch.reconstruction.picture import lighten
 from keypatch.reconstruction.text_models import Points
+from keypatch.reconstruction.thumbnails import make_thumbnails
 from keypatch.reconstruction.viewpoint import choose_viewpoint, upright
 
 MOST_POINTS = 200_000  # 20 bytes of base64 each: 4 MB
-SLOT = "KEYPATCH_MODEL"
+SCRIPTS = ("page_view.js", "page_drawing.js", "page_acting.js")  # one after the other, as one script
 ASPECT = 1.6  # of the window the view is made for; a narrower one opens its angle
 
 
 def write_page(
-    path: Path, title: str, facts: Mapping[str, str], points: Points, cameras: Mapping[str, PosedCamera]
+    path: Path,
+    title: str,
+    facts: Mapping[str, str],
+    points: Points,
+    cameras: Mapping[str, PosedCamera],
+    photos: Mapping[str, Path] | None = None,
 ) -> None:
-    """A page with this title and facts beside the model; of too many points the shortest tracks are left out."""
-    template = files("keypatch.reconstruction").joinpath("page_template.html").read_text(encoding="utf-8")
-    content = {"title": title, "facts": dict(facts), **_model(_most_seen(points), cameras)}
+    """A page with this title and facts beside the model; with `photos`, each camera shows its own that can be read.
+
+    Of too many points the shortest tracks are left out; of many photos the small copies are smaller, or none.
+    """
+    cameras = dict(sorted(cameras.items()))
+    seen = make_thumbnails({name: photo for name, photo in (photos or {}).items() if name in cameras})
+    content = {
+        "title": title,
+        "facts": dict(facts),
+        "names": list(cameras),
+        "thumbnails": [base64.b64encode(seen[name]).decode("ascii") if name in seen else None for name in cameras],
+        **_model(_most_seen(points), cameras),
+    }
     # inside a script element only "<" could end it; JSON may write it as an escape
     text = json.dumps(content, allow_nan=False).replace("<", "\\u003c")
-    write_text(path, template.replace(SLOT, text, 1))
+    page = _part("page_template.html").replace("KEYPATCH_STYLE", _part("page.css"))
+    page = page.replace("KEYPATCH_SCRIPT", "\n\n".join(map(_part, SCRIPTS)))
+    write_text(path, page.replace("KEYPATCH_MODEL", text, 1))  # last: a name may be any text
+
+
+def _part(name: str) -> str:
+    return files("keypatch.reconstruction").joinpath(name).read_text(encoding="utf-8").strip()
 
 
 def _most_seen(points: Points) -> Points:
@@ -49,7 +71,6 @@ def _model(points: Points, cameras: Mapping[str, PosedCamera]) -> dict[str, Any]
     depth = max(float((middle - eye) @ forward), 1e-9)
     target = eye + depth * forward
     return {
-        "names": list(cameras),
         "xyz": _packed((points.xyz - target) / depth, np.float32),
         "colours": _packed(np.rint(lighten(points.colours)), np.uint8),
         "frusta": _packed((frusta(list(cameras.values()), points.xyz) - target) / depth, np.float32),

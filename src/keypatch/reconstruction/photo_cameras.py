@@ -6,10 +6,9 @@ from pathlib import Path
 
 from keypatch.errors import DataError
 from keypatch.features.photos import Photo, read_header
-from keypatch.reconstruction.camera_models import Camera
+from keypatch.reconstruction.camera_models import GUESS, Camera
 
 FILM_DIAGONAL = math.hypot(36, 24)  # mm; a focal length "in 35 mm film" has the same angle over the diagonal
-GUESS = 1.2  # focal length in units of the longer side, where nothing is known: COLMAP's own guess
 
 
 def photo_camera(path: Path, model: str, focal: float | None = None) -> Camera:

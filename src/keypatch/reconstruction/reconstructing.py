@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from keypatch.detection import Detector, Rule
+from keypatch.detection.loading_colmap import require_pycolmap
 from keypatch.errors import DataError, Interrupted, KeypatchError
 from keypatch.features import Photo, find_photos
 from keypatch.features.describing import describe
@@ -16,10 +17,9 @@ from keypatch.features.progress import Quiet, Reporter, counted
 from keypatch.matching.many_pairs import match_pairs
 from keypatch.matching.pairs import find_pairs
 from keypatch.provenance import provenance
-from keypatch.reconstruction.cameras import PosedCamera, read_cameras
+from keypatch.reconstruction.cameras import PosedCamera, impossible_cameras, read_cameras
+from keypatch.reconstruction.checked_database import write_database
 from keypatch.reconstruction.child import Job
-from keypatch.reconstruction.colmap import require_pycolmap
-from keypatch.reconstruction.database import write_database
 from keypatch.reconstruction.mapping import Progress, run_colmap
 from keypatch.reconstruction.matched_pairs import (
     read_keypoints,
@@ -197,7 +197,8 @@ def _finish(
     errors, notes = None, list(outcome.notes)
     posed: dict[str, PosedCamera] = {}
     if outcome.statistics is not None:
-        posed = read_cameras(unfinished / MODEL)
+        posed = read_cameras(unfinished / MODEL, stand_ins=True)
+        notes += impossible_cameras(posed)
         if known:
             try:
                 errors = pose_errors(*({n: c.pose for n, c in poses.items()} for poses in (posed, known)))
@@ -206,8 +207,9 @@ def _finish(
     made = Reconstruction(folder, names, outcome, errors, notes, settings, provenance())
     if made.model is not None:
         points = read_points(unfinished / MODEL)
-        write_picture(unfinished / PICTURE, points, posed, {photo.name: photo.path for photo in photos})
-        write_page(unfinished / PAGE, folder.resolve().name, made.short_facts(), points, posed)
+        where = {photo.name: photo.path for photo in photos}
+        write_picture(unfinished / PICTURE, points, posed, where)
+        write_page(unfinished / PAGE, folder.resolve().name, made.short_facts(), points, posed, where)
     swap_in(folder, unfinished, made.to_json())
     return made
 

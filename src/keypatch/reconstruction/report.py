@@ -90,7 +90,7 @@ class Reconstruction:
                 "Photos": f"{self.statistics.registered} of {len(self.photos)}",
                 "Points": f"{self.statistics.points:,}",
                 "Track length": f"{self.statistics.track_length:.2f}",
-                "Reprojection": f"{self.statistics.reprojection_error:.2f} px",
+                "Reprojection error": f"{self.statistics.reprojection_error:.2f} px",
             }
         if self.pose_errors is not None:
             errors = self.pose_errors.summary()

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from keypatch.errors import DataError, KeypatchError
 from keypatch.files import reason
 from keypatch.geometry.poses import Pose
-from keypatch.reconstruction.camera_models import Camera
+from keypatch.reconstruction.camera_models import Camera, camera_of_model
 
 _IMAGE = "IMAGE_ID QW QX QY QZ TX TY TZ CAMERA_ID NAME"
 _POINT = "POINT3D_ID X Y Z R G B ERROR (IMAGE_ID POINT2D_IDX)..."
@@ -35,9 +35,9 @@ class Observations:
     points: NDArray[np.int64]  # (m,) positions among the points of `read_points`
 
 
-def read_text_cameras(folder: Path) -> dict[str, tuple[Camera, Pose]]:
+def read_text_cameras(folder: Path, *, stand_ins: bool = False) -> dict[str, tuple[Camera, Pose]]:
     """Camera and pose of every image of a text model, by name; names keep their blanks."""
-    cameras = dict(_cameras(folder / "cameras.txt"))
+    cameras = dict(_cameras(folder / "cameras.txt", stand_ins))
     posed: dict[str, tuple[Camera, Pose]] = {}
     path = folder / "images.txt"
     for number, line in _image_lines(path):
@@ -120,11 +120,12 @@ def _posed(line: str) -> tuple[str, int, Pose]:
     return name.rstrip("\r\n"), int(camera), Pose(_rotation(values[:4]), np.array(values[4:]))
 
 
-def _cameras(path: Path) -> Iterator[tuple[int, Camera]]:
+def _cameras(path: Path, stand_ins: bool) -> Iterator[tuple[int, Camera]]:
     for number, line in _rows(path):
         with _Line(path, number, "CAMERA_ID MODEL WIDTH HEIGHT PARAMS..."):
             camera, model, width, height, *params = line.split()
-            yield int(camera), Camera(model, int(width), int(height), tuple(float(value) for value in params))
+            size, values = (int(width), int(height)), tuple(float(value) for value in params)
+            yield int(camera), camera_of_model(int(camera), model, size, values, stand_ins=stand_ins)
 
 
 def _rotation(quaternion: list[float]) -> NDArray[np.float64]:

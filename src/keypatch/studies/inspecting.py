@@ -11,12 +11,20 @@ from safetensors import SafetensorError, safe_open
 
 from keypatch.errors import DataError, KeypatchError
 from keypatch.features.feature_files import open_h5
+from keypatch.features.photos import LIST_SUFFIX, SUFFIXES
 from keypatch.files import reason
 from keypatch.patches.opening import EMBEDDED, find_layout
 from keypatch.reconstruction.output_folder import REPORT
 from keypatch.studies.inspecting_features import look_at_features, look_at_matches
 from keypatch.studies.inspecting_models import look_at_database, look_at_model, look_at_reconstruction
-from keypatch.studies.inspecting_patches import Findings, look_at_hpatches, look_at_images, look_at_phototour
+from keypatch.studies.inspecting_patches import Findings, look_at_hpatches, look_at_phototour
+from keypatch.studies.inspecting_photos import (
+    are_classes,
+    has_photos,
+    is_photo_list,
+    look_at_class_folders,
+    look_at_photos,
+)
 from keypatch.studies.inspecting_runs import (
     look_at_card,
     look_at_checkpoint,
@@ -99,12 +107,23 @@ def _kind_of_folder(folder: Path) -> tuple[str, Look]:
     try:
         layout = find_layout(folder)
     except DataError as error:
-        return "folder of an unknown kind", _fault(f"{error} It is no training run either: there is no recipe.toml.")
-    if layout == "phototour":
+        if folder.is_dir() and has_photos(folder):
+            return "folder of photos", look_at_photos
+        neither = "It is no training run either (there is no recipe.toml), and there are no photos in it."
+        return "folder of an unknown kind", _fault(f"{error} {neither}")
+    if layout == "hpatches":
+        return "patch strips (HPatches layout)", look_at_hpatches
+    if layout == "images" and are_classes(folder):
+        return "images in class folders", look_at_class_folders
+    if layout == "phototour" and _is_phototour(folder):
         return "patch set (PhotoTour layout)", look_at_phototour
-    if layout == "images":
-        return "images in class folders", look_at_images
-    return "patch strips (HPatches layout)", look_at_hpatches
+    return "folder of photos", look_at_photos
+
+
+def _is_phototour(folder: Path) -> bool:
+    """Whether sheets or info.txt, which may be missing, make it a patch set: photos too may be bmp files."""
+    info, sheets = (folder / "info.txt").exists(), any(folder.glob("*.bmp"))
+    return any(folder.glob("patches*.bmp")) or (info and (sheets or not has_photos(folder)))
 
 
 def _kind_of_file(file: Path) -> tuple[str, Look]:
@@ -117,6 +136,10 @@ def _kind_of_file(file: Path) -> tuple[str, Look]:
         return _kind_of_safetensors(file)
     if suffix in (".pth", ".pt", ".params"):
         return "published weights", look_at_published
+    if suffix in SUFFIXES:
+        return "photo", look_at_photos
+    if suffix == LIST_SUFFIX and is_photo_list(file):
+        return "list of photos", look_at_photos
     head = _first_bytes(file)
     if head.startswith(b"\x89HDF") or suffix in (".h5", ".hdf5"):
         return _kind_of_h5(file)
@@ -186,5 +209,5 @@ def _unknown_file(file: Path) -> Findings:
     yield "size", f"{file.stat().st_size:,} bytes"
     yield DataError(
         f"{file} is no file that keypatch reads: weights and checkpoints end in .safetensors, .pth, .pt or .params, "
-        "recipes in .toml, results in .json, features and matches in .h5."
+        f"recipes in .toml, results in .json, features and matches in .h5, photos in {', '.join(sorted(SUFFIXES))}."
     )

@@ -1,15 +1,13 @@
 """Looking at what COLMAP and `reconstruct` write: databases, models, folders of a reconstruction."""
 
 import json
-import sqlite3
 from collections import Counter
-from contextlib import closing
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 from keypatch.errors import DataError
-from keypatch.reconstruction.cameras import read_cameras
+from keypatch.features.colmap_database import ColmapDatabase, open_colmap_database
+from keypatch.reconstruction.cameras import impossible_cameras, read_cameras
 from keypatch.reconstruction.output_folder import DATABASE, MODEL, REPORT
 from keypatch.reconstruction.report import FORMAT, NUMBER
 from keypatch.reconstruction.text_models import read_points
@@ -20,19 +18,17 @@ _COLUMNS = (2, 4, 6)  # of COLMAP's keypoints
 
 def look_at_database(file: Path) -> Findings:
     """A COLMAP database, opened for reading only and without COLMAP."""
-    try:
-        with closing(sqlite3.connect(f"file:{quote(str(file.absolute()))}?mode=ro", uri=True)) as database:
-            yield from _database_facts(file, database)
-    except sqlite3.Error as error:
-        raise DataError(f"{file} is not a COLMAP database that can be read ({error}).") from error
+    with open_colmap_database(file) as database:
+        yield from _database_facts(database)
 
 
 def look_at_model(folder: Path) -> Findings:
     """A COLMAP model; points are counted in text models only."""
-    posed = read_cameras(folder)
+    posed = read_cameras(folder, stand_ins=True)
     yield "images", f"{len(posed):,} with a pose"
     models = Counter(camera.model for camera in {each.camera for each in posed.values()})
-    yield "cameras", ", ".join(f"{count} {model}" for model, count in models.items()) or "none"
+    yield "cameras", ", ".join(f"{count} {model}" for model, count in sorted(models.items())) or "none"
+    yield from map(DataError, impossible_cameras(posed))
     if (folder / "points3D.txt").exists():
         points = read_points(folder)
         yield "points", f"{len(points.xyz):,}"
@@ -66,16 +62,18 @@ def _read_report(file: Path) -> dict[str, Any]:
     return report
 
 
-def _database_facts(file: Path, database: sqlite3.Connection) -> Findings:
+def _database_facts(database: ColmapDatabase) -> Findings:
+    file = database.path
+
     def number(ask: str) -> int:
-        return int(database.execute(f"SELECT count(*) FROM {ask}").fetchone()[0])
+        return int(database.ask(f"SELECT count(*) FROM {ask}")[0][0])
 
     images = number("images")
     yield "images", f"{images:,}"
     yield "cameras", f"{number('cameras'):,}"
-    with_keypoints, total = database.execute("SELECT count(*), coalesce(sum(rows), 0) FROM keypoints").fetchone()
+    with_keypoints, total = database.ask("SELECT count(*), coalesce(sum(rows), 0) FROM keypoints")[0]
     yield "keypoints", f"{total:,} in {with_keypoints:,} images"
-    columns = [each for (each,) in database.execute("SELECT DISTINCT cols FROM keypoints WHERE rows > 0 ORDER BY cols")]
+    columns = [each for (each,) in database.ask("SELECT DISTINCT cols FROM keypoints WHERE rows > 0 ORDER BY cols")]
     yield "columns", ", ".join(map(str, columns)) or "none"
     yield "descriptors", f"of {number('descriptors WHERE rows > 0'):,} images"
     yield "pairs matched", f"{number('matches WHERE rows > 0'):,}"

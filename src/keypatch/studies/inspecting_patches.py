@@ -7,7 +7,6 @@ import numpy as np
 
 from keypatch.errors import DataError, KeypatchError
 from keypatch.patches.hpatches import STRIPS, find_sequences, read_sequences
-from keypatch.patches.image_folders import find_classes, read_image_folders
 from keypatch.patches.pair_lists import find_pairs
 from keypatch.patches.patch_set import PatchSet
 from keypatch.patches.phototour import read_phototour
@@ -54,14 +53,3 @@ def look_at_hpatches(folder: Path) -> Findings:
         yield DataError(f"{folder} mixes patches of the sides {sorted(sides)}. Copy the sequences again.")
     yield "patches", f"{rows * len(STRIPS):,} of {min(sides)}x{min(sides)} pixels"
     yield "points", f"{rows:,}, {len(STRIPS)} patches each"
-
-
-def look_at_images(folder: Path) -> Findings:
-    sizes = np.array([len(images) for images in find_classes(folder).values()])
-    yield "classes", f"{len(sizes):,}, {sizes.mean():.1f} images each ({sizes.min()} to {sizes.max()})"
-    if single := int((sizes == 1).sum()):
-        yield "left out", f"{single:,} classes with a single image are of no use in training"
-    images = read_image_folders(folder)
-    yield "images", f"{len(images):,}, read as grey squares of {images.side}x{images.side} pixels"
-    names: list[str] = images.card["class_names"]
-    yield "names", ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")

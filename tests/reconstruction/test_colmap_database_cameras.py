@@ -9,7 +9,7 @@ import pytest
 
 from keypatch.errors import DataError
 from keypatch.reconstruction import Camera
-from keypatch.reconstruction.database_cameras import read_database_cameras
+from keypatch.reconstruction.colmap_database_cameras import read_database_cameras
 
 OLD = """
 CREATE TABLE cameras (camera_id INTEGER PRIMARY KEY AUTOINCREMENT NOT NULL, model INTEGER NOT NULL,

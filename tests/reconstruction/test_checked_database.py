@@ -144,5 +144,5 @@ def test_without_pycolmap_the_extra_is_named(tmp_path: Path) -> None:
         "except MissingExtra as error: print(error)"
     )
     said = subprocess.run([sys.executable, "-c", code, tmp_path / "d.db"], capture_output=True, text=True, check=True)
-    assert 'pip install "keypatch[colmap]"' in said.stdout
+    assert "pip install 'keypatch[colmap]'" in said.stdout
     assert list(tmp_path.iterdir()) == []

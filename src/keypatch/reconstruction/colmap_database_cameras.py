@@ -1,14 +1,12 @@
-"""The images of a COLMAP database and their cameras, read without COLMAP, which would bring an old one up to date."""
+"""The images of a COLMAP database and their cameras."""
 
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
-from urllib.parse import quote
 
 import numpy as np
 
 from keypatch.errors import DataError, KeypatchError
+from keypatch.features.colmap_database import open_colmap_database
 from keypatch.files import safe_name
 from keypatch.reconstruction.camera_models import Camera
 
@@ -44,11 +42,8 @@ def read_database_cameras(path: Path) -> dict[str, NumberedCamera]:
     Raises:
         DataError: the file is no database of COLMAP's, or an image has no camera that is understood.
     """
-    try:
-        with closing(sqlite3.connect(f"file:{quote(str(path.absolute()))}?mode=ro", uri=True)) as database:
-            rows = database.execute(_ASK).fetchall()
-    except sqlite3.Error as error:
-        raise DataError(f"{path} is not a COLMAP database that can be read ({error}).") from error
+    with open_colmap_database(path) as database:
+        rows = database.ask(_ASK)
     found = {}
     for name, number, model, width, height, params, known in rows:
         if model not in _NUMBERS:
