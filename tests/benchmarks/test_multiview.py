@@ -16,6 +16,7 @@ from keypatch.benchmarks.multiview_models import BagOutcome
 from keypatch.benchmarks.multiview_scores import replicates_of, scores_of
 from keypatch.benchmarks.posed_scenes import read_posed_scene
 from keypatch.errors import DataError, KeypatchError, MissingExtra
+from keypatch.reconstruction import mapping
 
 INF = float("inf")
 needs_pycolmap = pytest.mark.skipif(find_spec("pycolmap") is None, reason="pycolmap is not installed")
@@ -143,7 +144,7 @@ def test_models_of_exact_correspondences_have_exact_poses_and_are_kept(
     (kept,) = (tmp_path / "kept").iterdir()
     assert {path.name for path in kept.glob("*bag*")} == {"5bag_000.json"}
 
-    def crash(*_: object) -> None:
+    def crash(*_: object, lasting: bool) -> None:
         raise KeypatchError("COLMAP stopped.")
 
     monkeypatch.setattr(multiview_models, "run_colmap", crash)
@@ -177,3 +178,23 @@ def test_a_cache_that_cannot_be_written_costs_a_warning(
     with pytest.warns(UserWarning, match="Bags cannot be kept .* Set KEYPATCH_CACHE"):
         result = evaluate_multiview(features, folder, Multiview(bags=(3,), drawn_bags=1))
     assert result.scores["registered"] == 1 and result.settings["keypoints"] == 260
+
+
+@needs_pycolmap
+def test_a_crash_names_a_database_only_where_it_is_kept(
+    ring: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mapping, "CHILD", (sys.executable, "-c", "import os; os.abort()"))
+    monkeypatch.setenv("KEYPATCH_CACHE", str(tmp_path / "cache"))
+    folder, features = ring.write_strecha(tmp_path / "ring"), ring.write_hloc(tmp_path / "toy.h5")
+    settings = Multiview(bags=(3,), drawn_bags=1)
+    for chosen, where in ((None, tmp_path / "cache"), (tmp_path / "kept", tmp_path / "kept")):
+        with pytest.raises(KeypatchError, match="The bags before it are kept") as error:
+            evaluate_multiview(features, folder, settings, folder=chosen)
+        (database,) = where.rglob("database.db")
+        assert f"kept at {database}" in str(error.value)
+    (tmp_path / "file").write_text("no folder")
+    monkeypatch.setenv("KEYPATCH_CACHE", str(tmp_path / "file"))
+    with pytest.warns(UserWarning), pytest.raises(KeypatchError, match="the database is gone") as error:
+        evaluate_multiview(features, folder, settings)
+    assert "database.db" not in str(error.value) and "bags before it" not in str(error.value)

@@ -130,3 +130,25 @@ def test_settings_of_a_detector_are_parsed_by_their_type() -> None:
 def test_wrong_settings_of_a_detector_are_told(name: str, setting: str, message: str) -> None:
     with pytest.raises(KeypatchError, match=message):
         choose_detector(name, [setting])
+
+
+@pytest.mark.parametrize("name", ["l.txt", "photo.JPG", "table.csv"])
+def test_no_feature_file_gets_the_name_of_something_else(
+    keypatch: Callable, photos: Path, tmp_path: Path, name: str
+) -> None:
+    said = keypatch("describe", photos, "--out", tmp_path / name, "--descriptor", "rootsift")
+    assert said.code == 2 and f"{name} would hold HDF5" in said.err and "Name it .h5" in said.err
+    assert not (tmp_path / name).exists()
+
+
+def test_a_file_of_another_kind_is_refused_before_the_descriptor_is_loaded(
+    keypatch: Callable, photos: Path, tmp_path: Path
+) -> None:
+    with h5py.File(tmp_path / "m.h5", "w") as file:
+        file["a.jpg/b.jpg/matches0"] = [0]
+        file.attrs.update({"format": "keypatch-matches", "format_number": 1, "settings": "{}"})
+    said = keypatch("describe", photos, "--out", tmp_path / "m.h5", "--descriptor", "no such descriptor")
+    assert said.code == 2
+    assert (
+        said.err == f"keypatch: {tmp_path / 'm.h5'} exists and is no feature file of keypatch. Choose another output.\n"
+    )

@@ -1,5 +1,6 @@
 """`keypatch doctor`."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -54,6 +55,23 @@ def test_without_a_file_the_table_of_changes_is_shown(keypatch: Callable, photo:
     turns = [line for line in shown.out.splitlines() if line.startswith("turned by")]
     assert len(turns) == 23
     assert "shifted by 0.25, 0.25" in shown.out and "0.5 times as large" in shown.out
+    shares = {line.split()[2]: line.split()[-1] for line in turns}
+    half = shares.pop("180")
+    median = sorted(shares.values(), key=float)[len(shares) // 2 - 1 : len(shares) // 2 + 1]
+    told = re.search(r"correct matches are (.*)% of the keypoints in place .*, (.*)% at the half turn", shown.out)
+    assert told and told[2] == half and float(median[0]) - 0.1 <= float(told[1]) <= float(median[1]) + 0.1
+    assert "30 of 30 views" in shown.err
+
+
+def test_where_nothing_can_be_told_the_exit_code_is_2(keypatch: Callable, photo: Path, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    with h5py.File(tmp_path / "random.h5", "w") as file:
+        file["camera.bmp/keypoints"] = rng.uniform(10, 240, (300, 2))
+        file["camera.bmp/scales"] = np.full(300, 2.0)
+        file["camera.bmp/oris"] = rng.uniform(0, 360, 300)
+    shown = keypatch("doctor", photo, "--features", tmp_path / "random.h5")
+    assert shown.code == 2
+    assert "Verdict: cannot tell: perhaps the keypoints of another photo, or corners" in shown.out.splitlines()
 
 
 def test_zero_keypoints_are_all(keypatch: Callable, tmp_path: Path) -> None:

@@ -59,6 +59,13 @@ def test_two_photos_are_matched_and_counted(keypatch: Callable, folder: Path, tm
     assert lines[1].startswith(f"{counts['matches']} matches")
     assert lines[2].startswith(f"{counts['verified']} agree")
     assert lines[3:] == [f"Written: {out}", f"Written: {picture}"]
+    assert shown.err.splitlines() == ["describing 2 photos with rootsift", "matching"]
+
+
+def test_one_file_given_twice_is_remarked(keypatch: Callable, folder: Path) -> None:
+    dot = folder / "dot.png"
+    shown = keypatch("match", dot, folder / ".." / folder.name / "dot.png", *FEW)
+    assert shown.code == 0 and shown.err.splitlines().count("both photos are the same file") == 1
 
 
 def test_nothing_but_two_photos_is_needed_and_the_network_stays_unused(folder: Path, tmp_path: Path) -> None:
@@ -178,7 +185,8 @@ def test_wrong_input_is_one_sentence_and_exit_code_2(
     shown = keypatch("match", *words.split(), *(() if {"--descriptor", "--features"} & {*words.split()} else FEW))
     assert shown.code == 2
     assert all(part in shown.err for part in parts)
-    assert "Traceback" not in shown.err and len(shown.err.strip().splitlines()) == 1
+    said = [line for line in shown.err.strip().splitlines() if not line.startswith("describing 2 photos")]
+    assert "Traceback" not in shown.err and len(said) == 1
     assert sorted(os.listdir(folder)) == before
 
 

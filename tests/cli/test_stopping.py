@@ -6,11 +6,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+from PIL import Image
 
 from keypatch.cli import commands
 from keypatch.cli.main import run
-from keypatch.cli.stopping import NOTHING, kept_in_out, kept_of_a_run, kept_of_matches
+from keypatch.cli.stopping import KEPT, NOTHING, kept_in_out, kept_of_a_run, kept_of_matches
 
 TOO_EARLY = "keypatch: Stopped before it began. The same command begins again.\n"
 
@@ -77,22 +79,57 @@ def test_what_an_earlier_command_wrote_is_kept_and_said_so(tmp_path: Path) -> No
 def test_what_is_kept_of_each_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     there, missing = tmp_path, tmp_path / "missing"
     assert str(there) in kept_in_out(out=there, images=[]) and kept_in_out(out=missing) == NOTHING
-    assert str(there) in kept_of_matches(features=Path("f.h5"), out=there)
-    assert kept_of_matches(features=None, out=there) == kept_of_matches(features=None, out=None) == NOTHING
-    assert kept_of_a_run(recipe="hynet", out=there) == NOTHING  # a folder, but not of a run
+    assert str(there) in kept_of_matches(features=Path("f.h5"), out=there, draw=None)
+    assert kept_of_matches(features=None, out=missing, draw=None) == NOTHING
+    assert kept_of_a_run(recipe="hynet", out=there, settings=None) == NOTHING  # a folder, but not of a run
     (there / "recipe.toml").write_text('name = "mine"\n')
-    assert kept_of_a_run(recipe="hynet", out=there) == (
-        f"Stopped; {there} keeps its last checkpoint. Go on with the same command and --resume."
+    assert kept_of_a_run(recipe="hynet", out=there, settings=None) == (
+        f"Stopped; {there} keeps what it has. Go on with the same command and --resume."
     )
     monkeypatch.chdir(tmp_path)
     Path("nameless.toml").write_text("pairs = 3\n")
-    assert kept_of_a_run(recipe="nameless.toml", out=None) == NOTHING
+    assert kept_of_a_run(recipe="nameless.toml", out=None, settings=None) == NOTHING
     for name in ("hynet", "mine"):
-        assert kept_of_a_run(recipe="recipe.toml" if name == "mine" else name, out=None) == NOTHING
+        recipe = "recipe.toml" if name == "mine" else name
+        assert kept_of_a_run(recipe=recipe, out=None, settings=["pairs=3"]) == NOTHING
         Path("runs", name).mkdir(parents=True)
         Path("runs", name, "recipe.toml").touch()
-        kept = kept_of_a_run(recipe="recipe.toml" if name == "mine" else name, out=None)
+        kept = kept_of_a_run(recipe=recipe, out=None, settings=["pairs=3"])
         assert str(Path("runs", name)) in kept and "--resume" in kept
+
+
+def test_the_folder_of_a_run_is_called_as_a_setting_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("runs", "hynet").mkdir(parents=True)
+    Path("runs", "hynet", "recipe.toml").touch()
+    assert kept_of_a_run(recipe="hynet", out=None, settings=["name=other"]) == NOTHING
+    Path("runs", "other").mkdir()
+    Path("runs", "other", "recipe.toml").touch()
+    kept = kept_of_a_run(recipe="hynet", out=None, settings=["name=first", ' name = "other"', "pairs=3"])
+    assert kept.startswith(f"Stopped; {Path('runs', 'other')} keeps")
+
+
+def test_a_table_of_matches_written_before_the_picture_was_stopped_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    rng = np.random.default_rng(0)
+    for name in ("a.png", "b.png"):
+        Image.fromarray(rng.integers(0, 256, (64, 64), dtype=np.uint8)).save(tmp_path / name)
+    monkeypatch.setattr("keypatch.matching.photos._draw", stop)
+    table, picture = tmp_path / "m.csv", tmp_path / "m.png"
+    line = f"match {tmp_path / 'a.png'} {tmp_path / 'b.png'} --descriptor sift --out {table} --draw {picture}"
+    assert run(line.split()) == 130
+    said = capsys.readouterr().err
+    assert said.endswith(f"keypatch: Stopped; kept: {table}. The same command begins again.\n")
+    assert table.exists() and not picture.exists()
+
+
+def test_every_command_that_keeps_something_tells_so() -> None:
+    told = {command.name for command in commands.app.registered_commands if hasattr(command.callback, "__wrapped__")}
+    assert told == set(KEPT)
 
 
 @pytest.mark.parametrize(

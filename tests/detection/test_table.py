@@ -108,6 +108,14 @@ def test_a_missing_package_names_its_extra(monkeypatch, tmp_path, name, package,
         make_detector(name, **fields)
 
 
+def test_a_pycolmap_that_cannot_be_loaded_is_told_with_the_reason(monkeypatch, tmp_path):
+    (tmp_path / "pycolmap.py").write_text("raise ImportError('libGL.so.1: no such file')")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "pycolmap", raising=False)
+    with pytest.raises(MissingExtra, match=r"The detector colmap needs pycolmap.*libGL\.so\.1: no such file.*again"):
+        make_detector("colmap")
+
+
 @pytest.mark.parametrize(
     ("name", "fields", "sentence"),
     [

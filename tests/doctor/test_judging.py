@@ -91,7 +91,9 @@ def test_keypoints_of_a_smaller_copy_are_told(planting, photos):
 
 def test_float16_is_told_where_it_hurts(photos, opencv):
     halved = opencv["astronaut"].xy.astype(np.float16).astype(np.float64)
-    assert verdict_of(photos["astronaut"], stated(opencv["astronaut"], xy=halved)) == "coordinates are float16"
+    what = stated(opencv["astronaut"], xy=halved)
+    assert verdict_of(photos["astronaut"], what) == "coordinates are float16"
+    assert [each.subject for each in judge(photos["astronaut"], what)].count("places") == 1
     near = halved[:, 0] < 250
     small = take(opencv["astronaut"], near & (halved[:, 1] < 250))
     assert verdict_of(photos["astronaut"], stated(small, xy=small.xy.astype(np.float16).astype(float))) == "fine"

@@ -69,6 +69,21 @@ def test_what_does_not_fit_is_cut_off(stored: Path, what: str) -> None:
         database.keypoints("b #1.jpg")
 
 
+def test_what_a_writer_has_not_folded_in_yet_is_read_through_a_link_too(stored: Path, tmp_path: Path) -> None:
+    link = tmp_path / "elsewhere" / "link.db"
+    link.parent.mkdir()
+    link.symlink_to(stored)
+    with closing(sqlite3.connect(stored)) as writer:
+        assert writer.execute("PRAGMA journal_mode = WAL").fetchone() == ("wal",)
+        writer.execute("INSERT INTO keypoints VALUES (3, 3, 4, ?)", (ROWS.tobytes(),))
+        writer.commit()
+        for path in (stored, link):
+            with open_colmap_database(path) as database:
+                assert database.described_images() == ["a.jpg", "b #1.jpg", "c.jpg"]
+    with pytest.raises(DataError, match=r"link\.db has no keypoints of d\.jpg"), open_colmap_database(link) as database:
+        database.keypoints("d.jpg")
+
+
 def test_nothing_can_be_written(stored: Path) -> None:
     with pytest.raises(DataError, match="readonly"), open_colmap_database(stored) as database:
         database.ask("DELETE FROM images")

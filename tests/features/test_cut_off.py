@@ -28,16 +28,30 @@ def with_preview(jpeg: bytes) -> bytes:
     return jpeg[:2] + b"\xff\xe1" + struct.pack(">H", 2 + len(exif)) + exif + jpeg[2:]
 
 
+def with_tag(tiff: bytes, tag: int, number: int | None = None, kind: int | None = None) -> bytes:
+    """A TIFF as Pillow writes it with one tag of its first folder under another number, or of another type."""
+    (start,) = struct.unpack("<I", tiff[4:8])
+    (count,) = struct.unpack("<H", tiff[start : start + 2])
+    places = [start + 2 + 12 * k for k in range(count)]
+    (place,) = [place for place in places if struct.unpack("<H", tiff[place : place + 2])[0] == tag]
+    was = struct.unpack("<HH", tiff[place : place + 4])
+    return tiff[:place] + struct.pack("<HH", number or was[0], kind or was[1]) + tiff[place + 4 :]
+
+
+OFFSETS, LENGTHS, PRIVATE = 273, 279, 65000
+TEXT, BYTES = 2, 7
 PLAIN = saved(COLOUR, "JPEG")
+RAW, LZW = saved(COLOUR, "TIFF"), saved(COLOUR, "TIFF", compression="tiff_lzw")
 WHOLE = {
     "plain.jpg": PLAIN,
     "progressive.jpg": saved(COLOUR, "JPEG", progressive=True),
     "preview.jpg": with_preview(PLAIN),
+    "filled.jpg": PLAIN[:2] + b"\xff\xff" + PLAIN[2:],  # bytes that may stand before a marker
     "two.jpg": saved(COLOUR, "MPO", save_all=True, append_images=[DEEP.convert("L")]),
     "plain.png": saved(COLOUR, "PNG"),
     "deep.png": saved(DEEP, "PNG"),
-    "plain.tif": saved(COLOUR, "TIFF"),
-    "squeezed.tif": saved(COLOUR, "TIFF", compression="tiff_lzw"),
+    "plain.tif": RAW,
+    "squeezed.tif": LZW,
     "deep.tif": saved(DEEP, "TIFF", compression="tiff_adobe_deflate"),
     "plain.webp": saved(COLOUR, "WEBP"),
 }
@@ -73,6 +87,24 @@ def test_what_cannot_be_decoded_for_its_missing_end_is_refused_before(tmp_path: 
 def test_a_jpeg_that_lacks_only_its_last_byte_is_refused_as_when_decoded(tmp_path: Path) -> None:
     (tmp_path / "a.jpg").write_bytes(PLAIN[:-1])
     assert is_refused(tmp_path / "a.jpg", read_photo) and is_refused(tmp_path / "a.jpg", check_photo)
+
+
+@pytest.mark.parametrize("kind", [TEXT, BYTES, None])
+def test_a_tiff_whose_lengths_are_missing_or_no_numbers_is_whole_if_not_compressed(
+    tmp_path: Path, kind: int | None
+) -> None:
+    number = PRIVATE if kind is None else None
+    (tmp_path / "raw.tif").write_bytes(with_tag(RAW, LENGTHS, number, kind))
+    assert not is_refused(tmp_path / "raw.tif", read_photo) and not is_refused(tmp_path / "raw.tif", check_photo)
+    (tmp_path / "lzw.tif").write_bytes(with_tag(LZW, LENGTHS, number, kind))
+    assert is_refused(tmp_path / "lzw.tif", check_photo)
+
+
+@pytest.mark.parametrize("kind", [TEXT, BYTES])
+@pytest.mark.parametrize("content", [RAW, LZW])
+def test_offsets_that_are_no_numbers_are_a_sentence(tmp_path: Path, content: bytes, kind: int) -> None:
+    (tmp_path / "a.tif").write_bytes(with_tag(content, OFFSETS, kind=kind))
+    assert is_refused(tmp_path / "a.tif", read_photo) and is_refused(tmp_path / "a.tif", check_photo)
 
 
 def test_nothing_is_decoded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

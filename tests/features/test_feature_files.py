@@ -223,8 +223,37 @@ def test_newer_and_other_files_of_ours_are_refused(tmp_path: Path) -> None:
         read_names(tmp_path / "f.h5")
     with h5py.File(tmp_path / "f.h5", "a") as file:
         file.attrs["format"] = "keypatch-matches"
-    with pytest.raises(DataError, match="keypatch-matches file, not features"):
+    with pytest.raises(DataError, match="is a match file, not a feature file"):
         read_names(tmp_path / "f.h5")
+
+
+@pytest.mark.parametrize("array", ["a/b/matches0", "keypoints", "net/weights"])
+def test_a_file_without_features_is_refused_by_the_reader(tmp_path: Path, array: str) -> None:
+    with h5py.File(tmp_path / "f.h5", "w") as file:
+        file[array] = [1.0]
+    with pytest.raises(DataError, match=r"f\.h5 is no feature file: .*keypatch describe"):
+        read_names(tmp_path / "f.h5")
+
+
+@pytest.mark.parametrize(
+    ("names", "wanted", "hint"),
+    [
+        ("a.jpg b.jpg c.jpg d.jpg", "x.jpg", r'It has "a\.jpg", "b\.jpg", "c\.jpg" and 1 more\.'),
+        ("a.jpg", "x.jpg", r'It has "a\.jpg"\.'),
+        ("db/2/a.jpg", "a.jpg", r'It has "db/2/a\.jpg": give the folder that holds db/2, or it as --root'),
+        ("a.jpg", "db/2/a.jpg", r'It has "a\.jpg": give the folder db/2, or it as --root'),
+        ("", "a.jpg", "It has none"),
+    ],
+)
+def test_a_photo_that_is_not_there_is_compared_with_those_that_are(
+    tmp_path: Path, names: str, wanted: str, hint: str
+) -> None:
+    with h5py.File(tmp_path / "f.h5", "w") as file:
+        file.attrs.update({"format": "keypatch-features", "format_number": 1, "descriptor": "sift", "settings": "{}"})
+        for name in names.split():
+            file[f"{name}/keypoints"] = np.zeros((1, 2), np.float32)
+    with FeatureReader(tmp_path / "f.h5") as reader, pytest.raises(DataError, match=f"no features of {wanted}. {hint}"):
+        reader.require([*names.split(), wanted])
 
 
 @pytest.mark.parametrize(

@@ -207,12 +207,16 @@ def test_lists_name_photos_below_their_folder_or_the_root(photos: Path, tmp_path
         ("a.png", photos / "a.png"),
     ]
     assert find_photos([listed])[1].path == tmp_path / "a.png"
+    listed.write_text(f"{photos / 'sub' / 'd e.png'}\n", encoding="utf-8")  # as `find "$PWD"` prints it
+    assert find_photos([listed], photos)[0][:2] == ("sub/d e.png", photos / "sub" / "d e.png")
 
 
-@pytest.mark.parametrize("line", ["../a.png", "/etc/passwd", "sub/../../a.png", r"..\a.png", r"C:\a.png", "C:/a.png"])
+@pytest.mark.parametrize(
+    "line", ["../a.png", "/etc/passwd", "/tmp/../a.png", "sub/../../a.png", r"..\a.png", r"C:\a.png", "C:/a.png"]
+)
 def test_a_list_never_leads_out_of_its_root(tmp_path: Path, line: str) -> None:
     (tmp_path / "list.txt").write_text(f"a.png\n{line}\n", encoding="utf-8")
-    with pytest.raises(DataError, match=r"list\.txt, line 2: .* is not a plain path below a folder"):
+    with pytest.raises(DataError, match=r"list\.txt, line 2: .* (is not a plain path below a folder|does not lie in)"):
         find_photos([tmp_path / "list.txt"])
 
 
@@ -241,6 +245,20 @@ def test_nothing_to_describe_is_told(tmp_path: Path) -> None:
     (tmp_path / "list.txt").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(DataError, match="not a text in UTF-8"):
         find_photos([tmp_path / "list.txt"])
+
+
+def test_a_name_that_the_system_refuses_is_not_called_damage(tmp_path: Path) -> None:
+    for read in (check_photo, read_photo):
+        with pytest.raises(DataError, match=r"jpg cannot be opened: file name too long\.$"):
+            read(tmp_path / f"{'a' * 400}.jpg")
+
+
+@pytest.mark.parametrize(("film", "told"), [(1e308, 0), (float("nan"), 0), (-5, 0), (65536, 0), (65535, 65535), (1, 1)])
+def test_a_focal_length_that_exif_has_no_room_for_counts_as_none(tmp_path: Path, film: float, told: float) -> None:
+    folder = struct.pack("<HHHIII", 1, 0x8769, 4, 1, 26, 0) + struct.pack("<HHHIII", 1, 0xA405, 12, 1, 44, 0)
+    exif = b"Exif\0\0II*\0" + struct.pack("<I", 8) + folder + struct.pack("<d", film)
+    Image.fromarray(GREY).save(tmp_path / "a.jpg", exif=exif)
+    assert read_header(tmp_path / "a.jpg").film_focal == told
 
 
 def test_what_pillow_thinks_too_large_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

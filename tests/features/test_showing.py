@@ -7,7 +7,7 @@ import pytest
 from PIL import Image, ImageDraw
 
 from keypatch.features import Features
-from keypatch.features.showing import _caption, show_patches
+from keypatch.features.showing import _caption, _choice, show_patches
 from keypatch.geometry import Keypoints
 
 HEIGHT = 720  # of the photo, if it is not wider than 1600 then
@@ -15,10 +15,14 @@ ACROSS, DOWN = 104, 120  # from one patch of the picture to the next
 LEFT = 12  # of the first patch, from the photo
 
 
-def shown(tmp_path: Path, image: np.ndarray, *rows: tuple[float, ...]) -> np.ndarray:
+def described(*rows: tuple[float, ...], **settings: str) -> Features:
     keypoints = Keypoints(*np.float32(rows).reshape(-1, 4).T)
     descriptors = np.zeros((len(rows), 8), np.float32)
-    show_patches(image, Features(keypoints, descriptors, (0, 0), "x", {"patch_sigmas": 12.0}), tmp_path / "s.png")
+    return Features(keypoints, descriptors, (0, 0), "sift", {"patch_sigmas": 12.0, **settings})
+
+
+def shown(tmp_path: Path, image: np.ndarray, *rows: tuple[float, ...]) -> np.ndarray:
+    show_patches(image, described(*rows), tmp_path / "s.png")
     with Image.open(tmp_path / "s.png") as picture:
         assert picture.format == "PNG"
         return np.asarray(picture.convert("RGB")).astype(int)
@@ -76,14 +80,39 @@ def test_what_stands_below_a_patch_is_its_number_sigma_and_angle(
     assert written[:4] == ["1", "2", "1:  2.0 px, 330°", "2:  3.2 px, 30°"]  # in the photo, below the patches
 
 
-def test_the_caption_says_how_many_how_wide_and_of_what(tmp_path: Path) -> None:
+def test_the_caption_says_of_what_photo_how_many_and_how_wide(tmp_path: Path) -> None:
     keypoints = [(9.0, 9.0, 2.0, 0.0)] * 50
-    assert "48 of 50 keypoints of a photo of 20 x 30 pixels" in _caption(48, len(keypoints), 12.0, (30, 20))
-    assert "12 sigmas wide" in _caption(1, 1, 12.0, (30, 20))
-    assert _caption(1, 1, 12.0, (30, 20)).startswith("1 keypoint of a photo")
-    assert _caption(0, 0, 12.0, (30, 20)) == "No keypoints in this photo of 20 x 30 pixels."
+    some = _caption("a/b.jpg", (30, 20), described(*keypoints, detector="dog"), 48, 12.0)
+    assert some.startswith("a/b.jpg, 20 x 30 pixels: 48 of 50 keypoints of dog, described by sift, from the smallest")
+    assert "12 sigmas wide" in some
+    read = _caption("", (30, 20), described(*keypoints[:1], detector="file"), 1, 12.0)
+    assert read.startswith("A photo, 20 x 30 pixels: 1 keypoint from a file, described by sift")
+    assert _caption("a.jpg", (30, 20), described(), 0, 12.0) == "a.jpg, 20 x 30 pixels: no keypoints."
     empty, one = (shown(tmp_path, np.full((360, 360), 9, np.uint8), *keypoints[:count]) for count in (0, 1))
     assert (empty[HEIGHT:] < 100).any() and len(one) > len(empty) > HEIGHT  # more lines below the photo
+
+
+def test_sigmas_of_all_sizes_are_shown_though_most_are_small() -> None:
+    sigmas = np.concatenate([np.geomspace(1, 2, 2000), np.geomspace(2, 32, 400)])
+    keypoints = described(*((500.0, 500.0, sigma, 0.0) for sigma in sigmas)).keypoints
+    chosen = keypoints.sigma[_choice(keypoints, 12.0, (1000, 1000), 48)]
+    assert len(chosen) == 48 and chosen[0] == 1 and chosen[-1] == 32
+    factors = chosen[1:] / chosen[:-1]
+    assert factors.min() > 1.03 and factors.max() < 1.13  # 32 ** (1 / 47) is 1.08
+
+
+def test_equal_sigmas_are_chosen_once_each() -> None:
+    keypoints = described(*((float(x), 50.0, 2.0, 0.0) for x in range(100))).keypoints
+    chosen = _choice(keypoints, 12.0, (100, 100), 48)
+    assert len(chosen) == len(set(chosen.tolist())) == 48
+
+
+def test_squares_mostly_outside_are_shown_only_if_there_are_few_others() -> None:
+    """A square is 24 wide: half of it is outside where its centre is at the border."""
+    places = [(100.0, 100.0)] * 5 + [(-4.0, 100.0), (100.0, 203.0), (4.0, 99.0)]
+    keypoints = described(*((*place, 2.0, 0.0) for place in places)).keypoints
+    assert _choice(keypoints, 12.0, (200, 200), 6).tolist() == [0, 1, 2, 3, 4, 7]
+    assert len(_choice(keypoints, 12.0, (200, 200), 7)) == 7 and len(_choice(keypoints, 12.0, (200, 200), 48)) == 8
 
 
 @pytest.mark.parametrize("rows", [(), ((5.0, 5.0, 2.0, 0.0),)])

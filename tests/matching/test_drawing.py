@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 
 from keypatch.geometry import Keypoints
 from keypatch.matching import Matches, draw_matches
-from keypatch.matching.drawing import _RIGHT, _WRONG, _shown
+from keypatch.matching.drawing import _RIGHT, _WRONG, _legend, _shown
 
 
 def keypoints(xy: NDArray[np.float64]) -> Keypoints:
@@ -83,7 +83,21 @@ def test_none_and_one(count: int, judged: bool) -> None:
     assert picture.height > 70
 
 
-def test_the_caption_says_how_many_are_drawn() -> None:
+def test_the_caption_goes_on_with_how_many_are_drawn_and_what_colours_mean() -> None:
     photos, points, matches = scene(30, ((300, 400), (300, 400)))
-    all_, some = (draw_matches(photos, points, matches, "caption", lines=lines) for lines in (30, 10))
-    assert some.height > all_.height > 300
+    none = Matches(np.empty((0, 2), np.int64), np.empty(0))  # type: ignore[arg-type]
+    plain, legend = (draw_matches(photos, points, chosen, "caption") for chosen in (none, matches))
+    assert legend.height > plain.height > 300
+    assert _legend(200, 1402, True) == "200 of 1,402 are drawn: green is right, red is wrong"
+    assert _legend(3, 3, False) == "3 of 3 are drawn: a line's colour tells where in the first photo it begins"
+
+
+def test_the_photo_shines_through_many_lines_more_than_through_few() -> None:
+    photos = (np.full((100, 100), 40, np.uint8),) * 2
+    at_the_gap = []
+    for count in (10, 200):
+        points = (keypoints(np.column_stack([np.full(count, 50.0), np.full(count, 30.0)])),) * 2
+        matches = Matches(np.column_stack([np.arange(count)] * 2), np.ones(count))  # type: ignore[arg-type]
+        at_the_gap.append(int(np.asarray(draw_matches(photos, points, matches, right=np.ones(count, bool)))[30, 80, 1]))
+    background, line = 44, _RIGHT[1]
+    assert background + 0.2 * (line - background) < at_the_gap[1] < at_the_gap[0] - 30 < line - 30

@@ -145,6 +145,7 @@ def test_links_to_other_files_are_not_followed(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "m.h5", "w") as file:
         file["a"] = h5py.ExternalLink("other.h5", "/a")
         file["c/d/matches0"] = h5py.ExternalLink("other.h5", "/a/b/matches0")
+        file["e/f/matches0"] = [0]
     for pair in (("a", "b"), ("c", "d")):
         with pytest.raises(DataError, match="no matches"):
             read_matches(tmp_path / "m.h5", *pair)
@@ -158,8 +159,12 @@ def test_other_files_are_named(tmp_path: Path) -> None:
         MatchReader(tmp_path / "gone.h5")
     with h5py.File(tmp_path / "f.h5", "w") as file:
         file.attrs["format"] = "keypatch-features"
-    with pytest.raises(DataError, match="keypatch-features"):
+    with pytest.raises(DataError, match=r"f\.h5 is a feature file, not a match file"):
         MatchReader(tmp_path / "f.h5")
+    with h5py.File(tmp_path / "hloc.h5", "w") as file:
+        file["a.jpg/keypoints"] = [[0.0, 0.0]]
+    with pytest.raises(DataError, match=r'hloc\.h5 is no match file: it has no array "matches0"'):
+        MatchReader(tmp_path / "hloc.h5")
     with h5py.File(tmp_path / "new.h5", "w") as file:
         file.attrs.update({"format": "keypatch-matches", "format_number": 99})
     with pytest.raises(DataError, match="newer"):

@@ -69,6 +69,36 @@ def test_ties_are_never_broken_by_the_order_of_the_rows(
     assert sorted((orders[0][i], orders[1][j]) for i, j in shuffled) == pairs(*sets, ratio, mode, **how)
 
 
+@pytest.mark.parametrize("kind", ["unit", "bytes", "lengths"])
+@pytest.mark.parametrize("neighbours", ["tiles", "faiss"])
+@pytest.mark.parametrize(("n", "m"), [(1, 3), (3, 5), (5, 7), (17, 131), (29, 513), (515, 259)])
+def test_equal_rows_are_tied_at_any_distance_and_in_any_order(n: int, m: int, neighbours: str, kind: str) -> None:
+    if neighbours == "faiss":
+        pytest.importorskip("faiss")
+    rng = np.random.default_rng(n)
+    base = rng.normal(size=(m, 128))
+    a = base[rng.integers(0, m, n)] + rng.normal(0, 0.6, (n, 128))
+    if kind == "unit":
+        a, base = (rows / np.linalg.norm(rows, axis=1, keepdims=True) for rows in (a, base))
+    elif kind == "bytes":
+        a, base = (np.rint(20 * np.abs(rows)) for rows in (a, base))
+    else:
+        a = a * 0.05  # rounding goes by the long ones
+    first, alone = a.astype(np.float32), base.astype(np.float32)
+    twice = np.concatenate([alone, alone])[rng.permutation(2 * m)]
+    assert pairs(first, twice, mode="one-way", neighbours=neighbours) == []
+    assert pairs(first, twice, neighbours=neighbours) == pairs(twice, first, neighbours=neighbours) == []
+    assert pairs(first, twice, 0.95, ratio_sides="first", neighbours=neighbours) == []
+    assert len(pairs(first, alone, mode="one-way", neighbours=neighbours)) == n
+
+
+def test_zeros_are_tied_with_zeros_and_near_to_nothing_else() -> None:
+    zeros, one = np.zeros((2, 3), np.float32), np.float32([[0, 0, 2]])
+    assert pairs(zeros, zeros, mode="one-way") == pairs(zeros[:1], zeros, 0.9) == []
+    assert pairs(zeros[:1], np.concatenate([one, zeros[:1]]), 0.9) == [(0, 1)]
+    assert pairs(zeros[:1], one, 0.9) == [(0, 0)]  # there is no second
+
+
 def related(n: int, m: int, lengths: bool = False) -> tuple[Vectors, Vectors]:
     """Unit vectors, the first 60 of both sets near each other; or of all lengths from 1 to 12, as TFeat's."""
     rng = np.random.default_rng(3)

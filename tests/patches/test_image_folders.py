@@ -1,6 +1,7 @@
 """Images in class folders: which folder is a class, what becomes of an image, and every wrong image is named."""
 
 import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,8 +11,8 @@ import pytest
 from PIL import Image
 
 from keypatch.errors import DataError
-from keypatch.patches import open_patches
-from keypatch.patches.image_folders import find_classes, read_image_folders
+from keypatch.patches import image_folders, open_patches
+from keypatch.patches.image_folders import find_classes, read_image_folders, read_square
 
 DRAWINGS = {"Greek/alpha": 3, "Greek/beta": 2, "Latin/a": 4}
 
@@ -155,6 +156,33 @@ def test_an_image_beside_class_folders_is_named(alphabets: Path, place: str) -> 
     Image.new("L", (8, 8)).save(alphabets / place)
     with pytest.raises(DataError, match=rf"{place} lies beside the folder of images Greek/alpha"):
         open_patches(alphabets)
+
+
+def test_the_work_grows_with_the_number_of_classes_and_not_with_its_square(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "not-empty").touch()
+
+    def calls(count: int) -> int:
+        made = list[str]()
+        folders = [(tmp_path / "deep" / str(k), [tmp_path / "deep" / str(k) / "0.png"]) for k in range(count)]
+        monkeypatch.setattr(image_folders, "_walk", lambda folder: iter(folders))
+        sys.setprofile(lambda frame, event, _: made.append(event))
+        try:
+            found = find_classes(tmp_path)
+        finally:
+            sys.setprofile(None)
+        assert len(found) == count
+        return len(made)
+
+    assert calls(200) < 2.5 * calls(100)
+
+
+def test_too_many_pixels_are_told(alphabets: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 40)
+    Image.new("L", (9, 9)).save(alphabets / "Greek" / "alpha" / "1.png")
+    with pytest.raises(DataError, match=r"alpha/1\.png has too many pixels to be read\. Make it smaller"):
+        read_square(alphabets / "Greek" / "alpha" / "1.png", 8)
 
 
 def test_folders_without_class_folders_are_told(tmp_path: Path) -> None:

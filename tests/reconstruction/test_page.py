@@ -73,7 +73,7 @@ def test_a_photo_that_can_be_read_is_small_and_says_nothing_of_its_origin(writte
     assert second is None and third is None
     encoded = base64.b64decode(first)
     with Image.open(BytesIO(encoded)) as small:
-        assert (small.format, small.size) == ("JPEG", (160, 120))
+        assert (small.format, small.size) == ("JPEG", (320, 240))
         assert np.allclose(np.asarray(small).mean(axis=(0, 1)), (20, 160, 60), atol=4)
     assert b"taken at home" not in encoded
 
@@ -223,7 +223,10 @@ FINGERS_AND_KEYS = """
   flight = null; view = { ...home };
   press(canvas, "ArrowLeft"); said.turned = Math.hypot(...add(view.eye, home.eye, -1)) > 0.01;
   element("list").open = true;
-  rows[0].firstChild.focus();
+  element("find").focus();
+  press(document.activeElement, "ArrowUp"); said.stays = document.activeElement === element("find");
+  press(document.activeElement, "ArrowDown"); said.into = document.activeElement === rows[0].firstChild;
+  press(document.activeElement, "ArrowUp"); said.top = document.activeElement === rows[0].firstChild;
   said.listed = rows[0].textContent === model.names[0] && shows(model.names[0]);
   press(document.activeElement, "ArrowDown");
   said.down = document.activeElement === rows[1].firstChild && shows("b.jpg");
@@ -231,17 +234,82 @@ FINGERS_AND_KEYS = """
   element("find").value = "C.J"; element("find").dispatchEvent(new Event("input"));
   said.found = rows.filter(row => row.getClientRects().length).map(row => row.textContent).join() === "c.jpg";
 """
+SEARCH = """
+  const find = element("find"), ask = text => { find.value = text; find.dispatchEvent(new Event("input")); };
+  const none = () => element("none").getClientRects().length > 0;
+  said.there = find.getClientRects().length > 0 && !element("list").open;
+  ask("b."); said.opened = element("list").open && !none();
+  said.room = element("panel").getBoundingClientRect().bottom >= element("list").getBoundingClientRect().bottom;
+  press(find, "Enter"); said.entered = through(1);
+  flight = null; ask("nowhere"); said.none = none();
+  press(find, "Enter"); said.stays = flight === null;
+  ask(""); said.all = !none() && rows.every(row => row.getClientRects().length);
+  inside = -1;
+  for (const key of ["PageDown", "Home", "Escape"]) press(find, key);
+  said.typing = flight === null;
+  for (const place of [document.body, element("size"), rows[2].firstChild]) {
+    flight = null; inside = -1; place.focus();
+    press(place, "PageDown"); said["next " + place.tagName] = through(0);
+    flight = null; press(place, "Escape"); said["away " + place.tagName] = flight.goal.eye === home.eye;
+  }
+  flight = null; view = { ...home };
+  press(element("size"), "ArrowLeft"); said.slider = Math.hypot(...add(view.eye, home.eye, -1)) === 0;
+  press(document.body, "ArrowLeft"); said.turned = Math.hypot(...add(view.eye, home.eye, -1)) > 0.01;
+"""
+LOOKING_THROUGH = """
+  const panel = element("panel").getBoundingClientRect().right, arrive = () => { view = flight.goal; flight = null; };
+  const green = (r, g, b) => g > 130 && r < 60 && b < 100, edges = () => cornersOnScreen(inside, matrix()).flat();
+  const middle = onScreen(home.target, matrix());
+  said.beside = Math.abs(middle[0] - (1000 + panel) / 2) < 1 && placeOf(0)[0] > panel;
+  lookThrough(0); arrive();
+  const [left, top, right, , , bottom] = edges();
+  said.margin = left - panel > 40 && top > 40 && 1000 - right > 40 && canvas.clientHeight - bottom > 40;
+  said.large = right - left > 0.9 * (1000 - panel - 112) || bottom - top > 0.9 * (canvas.clientHeight - 112);
+  element("opacity").value = 1; const full = counted(green);
+  said.laid = full > 0.7 * (right - left) * (bottom - top);
+  element("opacity").value = 0; said.clear = counted(green) < 0.1 * full;
+  element("opacity").value = 1; element("photos").checked = false; said.still = counted(green) > 0.9 * full;
+  said.small = card.firstChild.hidden && shows(model.names[0] + ", 1,234 points");
+  inside = -1; choose(2); said.one = shows("c.jpg\\n1 point");
+  choose(1); said.unknown = shows("b.jpg");
+"""
 
 
 @pytest.mark.skipif(BROWSER is None, reason="no Chromium here")
 def test_a_mouse_turns_zooms_moves_and_shows_the_photo_of_a_camera(written: Path) -> None:
     said = act(written, MOUSE)
     assert (said.pop("name"), said.pop("title"), said.pop("strange")) == (HOSTILE, "my <scene>", 0)
-    assert said.pop("thumbnail") == [160, 120] and said.pop("facts") == "points3,000"
+    assert said.pop("thumbnail") == [320, 240] and said.pop("facts") == "points3,000"
     assert all(said.values()) and len(said) == 11, said
 
 
 @pytest.mark.skipif(BROWSER is None, reason="no Chromium here")
 def test_fingers_and_keys_reach_every_photo(written: Path) -> None:
     said = act(written, FINGERS_AND_KEYS)
-    assert all(said.values()) and len(said) == 13, said
+    assert all(said.values()) and len(said) == 16, said
+
+
+@pytest.mark.skipif(BROWSER is None, reason="no Chromium here")
+def test_the_search_field_finds_and_keys_work_everywhere_else(written: Path) -> None:
+    said = act(written, SEARCH)
+    assert all(said.values()) and len(said) == 16, said
+
+
+@pytest.mark.skipif(BROWSER is None, reason="no Chromium here")
+def test_a_photo_that_is_looked_through_lies_over_the_points_beside_the_panel(tmp_path: Path) -> None:
+    photos = {HOSTILE: photo(tmp_path / "a.jpg")}
+    sights = {HOSTILE: 1234, "c.jpg": 1}
+    write_page(tmp_path / "model.html", "", {}, points(), cameras(), photos, sights)
+    said = act(tmp_path / "model.html", LOOKING_THROUGH)
+    assert all(said.values()) and len(said) == 9, said
+
+
+@pytest.mark.skipif(BROWSER is None, reason="no Chromium here")
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_points_like_the_ground_have_a_rim(tmp_path: Path, theme: str) -> None:
+    colours = np.full((3000, 3), 255, np.uint8)  # most are light, so that dark ones are not lightened
+    colours[::3] = {"light": (244, 245, 247), "dark": (16, 20, 28)}[theme]
+    write_page(tmp_path / "model.html", "", {}, Points(points().xyz, colours, *np.zeros((2, 3000))), cameras())
+    script = f'setTheme("{theme}"); element("cameras").checked = false;'
+    script += "said.rims = counted((r, g, b) => Math.max(r, g, b) < 180 && Math.min(r, g, b) > 80);"
+    assert act(tmp_path / "model.html", script)["rims"] > 1000

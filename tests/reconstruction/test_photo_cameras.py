@@ -8,8 +8,9 @@ from PIL import Image
 
 from keypatch.errors import DataError
 from keypatch.features import Photo
+from keypatch.features.photos import read_header
 from keypatch.reconstruction import Camera
-from keypatch.reconstruction.photo_cameras import choose_cameras, photo_camera
+from keypatch.reconstruction.photo_cameras import choose_cameras, header_camera, photo_camera
 
 EXIF, FILM, ORIENTATION = 0x8769, 0xA405, 0x0112
 
@@ -42,6 +43,12 @@ def test_a_turned_photo_has_the_size_of_its_pixels_as_stored(tmp_path: Path) -> 
 def test_without_a_focal_length_it_is_a_guess(tmp_path: Path, film: int | None) -> None:
     camera = photo_camera(save(tmp_path / "a.jpg", film=film).path, "SIMPLE_PINHOLE")
     assert not camera.focal_known and camera.params == (96, 40, 30)
+
+
+def test_a_header_that_was_read_before_gives_the_same_camera(tmp_path: Path) -> None:
+    path = save(tmp_path / "a.jpg", film=28).path
+    for focal in (None, 77.0):
+        assert header_camera(read_header(path), "RADIAL", focal) == photo_camera(path, "RADIAL", focal)
 
 
 def test_a_given_focal_length_goes_before_the_exif_data(tmp_path: Path) -> None:

@@ -1,6 +1,9 @@
 """`inspect` of photos: what the heads of their files tell, and which cannot be used."""
 
 import shutil
+import struct
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +11,7 @@ import pytest
 from PIL import Image, ImageFile
 
 from keypatch.errors import DataError
+from keypatch.patches.image_folders import read_square
 from keypatch.studies.inspecting import inspect
 
 NOISE = np.random.default_rng(0).integers(0, 256, (60, 80, 3), dtype=np.uint8)
@@ -156,6 +160,22 @@ def test_other_texts_are_no_lists_of_photos(tmp_path: Path, text: str) -> None:
     assert inspect(tmp_path / "t.txt").kind == "file of an unknown kind"
 
 
+def test_names_that_no_file_can_have(tmp_path: Path) -> None:
+    (tmp_path / "t.txt").write_text("a " * 200 + "x.jpg\n")
+    assert inspect(tmp_path / "t.txt").kind == "file of an unknown kind"
+    (tmp_path / "t.txt").write_text("a" * 400 + ".jpg\n")
+    found = inspect(tmp_path / "t.txt")
+    assert found.kind == "list of photos" and "line 1" in found.problems[0] and "name too long" in found.problems[0]
+    (tmp_path / "t.txt").write_text("a b\0.jpg\n")
+    assert inspect(tmp_path / "t.txt").kind == "file of an unknown kind"
+
+
+def test_the_beginning_of_a_text_tells_that_it_is_a_list(tmp_path: Path) -> None:
+    (tmp_path / "t.txt").write_bytes(b"a.jpg\n" + b"# and so on\n" * 20_000 + b"\xff")
+    found = inspect(tmp_path / "t.txt")
+    assert found.kind == "list of photos" and "not a text in UTF-8" in found.problems[0]
+
+
 def test_photos_in_bmp_files_or_beside_a_note_are_no_patch_set(tmp_path: Path) -> None:
     for name in ("holiday.bmp", "beach.bmp"):
         Image.fromarray(NOISE).save(tmp_path / name)
@@ -178,10 +198,79 @@ def test_photos_in_folders_are_told_as_classes_and_as_photos_where_they_can_be_b
     found = inspect(tmp_path)
     assert (found.kind, found.problems) == ("images in class folders", ())
     assert found.facts["classes"] == "2, 2.0 images each (2 to 2)"
-    assert found.facts["photos"] == "4 (4 JPEG)" and "y/b.jpg (6)" in found.facts["orientation"]
+    assert found.facts["photos"] == "4 (4 JPEG)" and found.facts["pixels"] == "4 in colour"
+    assert not {"orientation", "focal length"} & set(found.facts)  # training turns them, and knows no camera
     assert found.facts["next"].endswith("if they are photos to be matched")
     save(tmp_path / "above.jpg")
     assert inspect(tmp_path).kind == "folder of photos"  # of no class
+
+
+def test_images_of_classes_are_refused_as_training_refuses_them(tmp_path: Path) -> None:
+    for name in ("x/c.png", "y/b.png", "y/c.png"):
+        save(tmp_path / name)
+    save(tmp_path / "x" / "a.png", NOISE[..., 0].astype(np.uint16))
+    Image.fromarray(NOISE[..., 0].astype(np.float32)).save(tmp_path / "x" / "b.tif")
+    (tmp_path / "y" / "a.pgm").write_bytes(b"P5 20000 20000 255\n")
+    found = inspect(tmp_path)
+    assert found.kind == "images in class folders" and found.facts["photos"] == "6 (3 PNG, 3 cannot be read)"
+    for problem, name in zip(found.problems, ("x/a.png", "x/b.tif", "y/a.pgm"), strict=True):
+        with pytest.raises(DataError) as refused:
+            read_square(tmp_path / name, 64)
+        assert problem == str(refused.value)
+    assert "more than 8 bits per channel" in found.problems[0] and "--pixel-limit" not in found.problems[2]
+
+
+def test_photos_below_that_no_class_can_have_are_photos(tmp_path: Path) -> None:
+    for name in ("day1/a.pnm", "day2/b.pnm"):
+        (tmp_path / name).parent.mkdir()
+        Image.fromarray(NOISE).save(tmp_path / name, "PPM")
+    assert inspect(tmp_path).facts["photos"] == "2 (2 PPM)"
+
+
+def test_a_folder_of_patch_sets_is_not_told_to_have_no_photos(tmp_path: Path) -> None:
+    (tmp_path / "liberty").mkdir()
+    Image.fromarray(NOISE).save(tmp_path / "liberty" / "patches0000.bmp")
+    found = inspect(tmp_path)
+    assert found.kind == "folder of an unknown kind" and found.problems[0].endswith(f"as {tmp_path / 'liberty'}.")
+
+
+def test_a_damaged_photo_does_not_end_the_look_at_the_others(tmp_path: Path) -> None:
+    save(tmp_path / "b.jpg", film_focal=26)
+    Image.fromarray(NOISE).save(tmp_path / "a.tif")
+    content = (tmp_path / "a.tif").read_bytes()
+    offsets = struct.pack("<HH", 273, 4)
+    assert content.count(offsets) == 1
+    (tmp_path / "a.tif").write_bytes(content.replace(offsets, struct.pack("<HH", 273, 2)))  # a text
+    found = inspect(tmp_path)
+    assert (
+        found.facts["photos"] == "2 (1 JPEG, 1 cannot be read)" and "a.tif is cut off or damaged" in found.problems[0]
+    )
+    assert found.facts["focal length"] == "60 pixels (EXIF)"
+
+
+def test_every_photo_is_opened_once_and_the_folder_walked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("a.jpg", "b/c.png", "b/d.png", "e/f.jpg", "e/g.jpg"):
+        save(tmp_path / name)
+    opened, walked = list[object](), list[object]()
+    was_open, was_walk = Image.open, Path.rglob
+    monkeypatch.setattr(Image, "open", lambda file: (opened.append(file), was_open(file))[1])
+    monkeypatch.setattr(Path, "rglob", lambda path, which: (walked.append(path), was_walk(path, which))[1])
+    assert inspect(tmp_path).facts["photos"] == "5 (3 JPEG, 2 PNG)"
+    assert (len(opened), len(walked)) == (5, 1)
+    (tmp_path / "a.jpg").unlink()
+    assert inspect(tmp_path).kind == "images in class folders"
+    assert (len(opened), len(walked)) == (9, 1)
+
+
+def test_photos_are_looked_at_without_torch(tmp_path: Path) -> None:
+    save(tmp_path / "a.jpg")
+    code = (
+        "import sys; from keypatch.studies.inspecting import inspect; print(inspect(sys.argv[1]).kind);"
+        "print('torch' in sys.modules)"
+    )
+    words = [sys.executable, "-c", code, str(tmp_path)]
+    shown = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert shown.stdout.splitlines() == ["folder of photos", "False"]
 
 
 def test_a_photo_that_is_missing_raises(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from keypatch.benchmarks.kept_folders import hold_chosen_folder, hold_kept_folder
+from keypatch.benchmarks.kept_folders import hold_chosen_folder, hold_kept_folder, is_cache_writable
 from keypatch.benchmarks.multiview_bags import Bag, find_bags
 from keypatch.benchmarks.multiview_models import BagOutcome, reconstruct_bag
 from keypatch.benchmarks.multiview_scores import replicates_of, scores_of
@@ -26,7 +26,7 @@ from keypatch.benchmarks.stereo_features import EXTRACTION, scene_features
 from keypatch.benchmarks.stereo_pairs import NEIGHBOURS, Neighbours, match_views
 from keypatch.benchmarks.stereo_scores import Told
 from keypatch.describers.protocol import Describer, Progress
-from keypatch.detection.loading_colmap import require_pycolmap
+from keypatch.detection.loading_colmap import load_pycolmap
 from keypatch.errors import KeypatchError
 from keypatch.features import Extraction, Features
 from keypatch.files import hash_folder
@@ -87,9 +87,9 @@ def evaluate_multiview(
     What became of a bag is kept in `folder` (by default in the cache), and not done again.
 
     Raises:
-        KeypatchError: COLMAP crashed on a bag; those before it are kept.
+        KeypatchError: COLMAP crashed on a bag; those before it are kept where that can be.
     """
-    require_pycolmap()
+    load_pycolmap()
     scenes = read_posed_scenes(data)
     bags = {scene.name: find_bags(scene, settings.bags, settings.drawn_bags, settings.seed) for scene in scenes}
     photos = [photo for scene in scenes for photo in scene.photos]
@@ -98,7 +98,9 @@ def evaluate_multiview(
     outcomes = {}
     for scene in scenes:
         with _kept_in(folder, scene, features, settings) as kept:
-            outcomes[scene.name] = list(_map_bags(scene, bags[scene.name], features, settings, kept, told))
+            lasting = folder is not None or is_cache_writable()
+            mapped = _map_bags(scene, bags[scene.name], features, settings, kept, told, lasting=lasting)
+            outcomes[scene.name] = list(mapped)
     return Result(
         benchmark="multiview",
         descriptor=features.descriptor,
@@ -118,7 +120,14 @@ def evaluate_multiview(
 
 
 def _map_bags(
-    scene: PosedScene, bags: list[Bag], features: Mapping[str, Features], settings: Multiview, kept: Path, told: Told
+    scene: PosedScene,
+    bags: list[Bag],
+    features: Mapping[str, Features],
+    settings: Multiview,
+    kept: Path,
+    told: Told,
+    *,
+    lasting: bool,
 ) -> Iterator[tuple[Bag, BagOutcome]]:
     """What became of each bag: read if it was kept, else made and kept."""
     read = lru_cache(HELD)(features.__getitem__)
@@ -147,6 +156,7 @@ def _map_bags(
                 known_cameras=settings.known_cameras,
                 max_error=settings.max_error,
                 seed=settings.seed,
+                lasting=lasting,
             )
             outcome.save(kept / f"{bag.name}.json")
         told.one_more()

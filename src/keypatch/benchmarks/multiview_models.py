@@ -62,8 +62,11 @@ def reconstruct_bag(
     known_cameras: bool,
     max_error: float,
     seed: int,
+    lasting: bool,
 ) -> BagOutcome:
     """Verify and map the bag with one thread, in the folder `work`, which is removed at the end.
+
+    `lasting`: what lies around `work` is still there after an error, so that one may name it.
 
     Raises:
         KeypatchError: COLMAP crashed; the folder stays.
@@ -78,9 +81,10 @@ def reconstruct_bag(
     scratch.mkdir()
     job = Job(str(database), str(model), str(scratch), paths, fixed, max_error, seed, threads=1, seconds=None)
     try:
-        statistics = run_colmap(job).statistics
+        statistics = run_colmap(job, lasting=lasting).statistics
     except KeypatchError as error:
-        raise KeypatchError(f"{scene.name}, {bag.name}: {error} The bags before it are kept.") from error
+        rest = " The bags before it are kept." if lasting else ""
+        raise KeypatchError(f"{scene.name}, {bag.name}: {error}{rest}") from error
     found = {} if statistics is None else read_text_poses(model)
     shutil.rmtree(work)
     return BagOutcome(

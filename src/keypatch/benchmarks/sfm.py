@@ -23,7 +23,7 @@ from keypatch.benchmarks.sfm_scores import (
     pose_scores,
 )
 from keypatch.describers.protocol import Describer, Progress
-from keypatch.detection.loading_colmap import require_pycolmap
+from keypatch.detection.loading_colmap import load_pycolmap
 from keypatch.errors import Interrupted, KeypatchError
 from keypatch.features import Extraction
 from keypatch.matching.neighbours import check_choices
@@ -68,7 +68,7 @@ def evaluate_sfm(
     Where true cameras are known, "error.rotation" (degrees) and "error.position" (their unit) are the medians over
     registered photos after the best similarity, ".largest" the largest. Intervals are over photos (`sfm_scores`).
     """
-    require_pycolmap()
+    load_pycolmap()
     if settings.folder is not None:
         read_record(Path(settings.folder))  # refused before minutes of work
     scene = read_sfm_set(data)

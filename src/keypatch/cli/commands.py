@@ -6,7 +6,7 @@ import typer
 
 from keypatch.cli import describe, doctor, evaluate, inspect, match, quickstart, reconstruct, report, study, train
 from keypatch.cli import list as list_  # not the builtin
-from keypatch.cli.stopping import kept_in_out, kept_of_a_run, kept_of_matches, telling
+from keypatch.cli.stopping import telling
 
 app = typer.Typer(
     name="keypatch",
@@ -20,11 +20,11 @@ app = typer.Typer(
 app.command("quickstart", epilog=quickstart.EXAMPLES)(quickstart.quickstart)
 app.command("list", epilog=list_.EXAMPLES)(list_.list_command)
 app.command("inspect", epilog=inspect.EXAMPLES)(inspect.inspect)
-app.command("train", epilog=train.EXAMPLES)(telling(kept_of_a_run)(train.train))
+app.command("train", epilog=train.EXAMPLES)(telling(train.train))
 app.command("evaluate", epilog=evaluate.EXAMPLES)(evaluate.evaluate)
-app.command("describe", epilog=describe.EXAMPLES)(telling(kept_in_out)(describe.describe))
-app.command("match", epilog=match.EXAMPLES)(telling(kept_of_matches)(match.match))
-app.command("reconstruct", epilog=reconstruct.EXAMPLES)(telling(kept_in_out)(reconstruct.reconstruct))
+app.command("describe", epilog=describe.EXAMPLES)(telling(describe.describe))
+app.command("match", epilog=match.EXAMPLES)(telling(match.match))
+app.command("reconstruct", epilog=reconstruct.EXAMPLES)(telling(reconstruct.reconstruct))
 app.command("doctor", epilog=doctor.EXAMPLES)(doctor.doctor)
 app.command("report", epilog=report.EXAMPLES)(report.report)
 app.add_typer(study.app, name="study")

@@ -8,7 +8,6 @@ from keypatch.errors import Interrupted, KeypatchError
 
 USER_ERROR, OUR_ERROR, INTERRUPTED = 2, 1, 130
 _TOO_EARLY = "keypatch: Stopped before it began. The same command begins again."
-_TELLING = {"describe", "match", "reconstruct", "train"}  # what they keep, once they have begun (`stopping`)
 
 
 def run(words: Sequence[str]) -> int:
@@ -16,6 +15,7 @@ def run(words: Sequence[str]) -> int:
     debug = "--debug" in words  # also behind a command: people append it to the line that failed
     try:
         from keypatch.cli.commands import app  # here, so that Ctrl-C is heard while it is imported
+        from keypatch.cli.stopping import KEPT
     except KeyboardInterrupt:
         return _say(_TOO_EARLY, INTERRUPTED, debug)
     try:
@@ -23,7 +23,7 @@ def run(words: Sequence[str]) -> int:
     except SystemExit as end:
         if end.code == INTERRUPTED:  # typer's answer to Ctrl-C
             command = next((word for word in words if not word.startswith("-")), "")
-            return _say(_TOO_EARLY if command in _TELLING else "keypatch: Stopped.", INTERRUPTED, debug)
+            return _say(_TOO_EARLY if command in KEPT else "keypatch: Stopped.", INTERRUPTED, debug)
         return end.code if isinstance(end.code, int) else 0
     except KeyboardInterrupt:
         return _say("keypatch: Stopped.", INTERRUPTED, debug)

@@ -1,5 +1,6 @@
 """`keypatch match`: two photos, or many pairs of a feature file, become matches."""
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -29,7 +30,7 @@ Lines = Annotated[int, typer.Option(help="The most matches to draw.")]
 Homography = Annotated[Path | None, typer.Option(help="The true one, x1 ~ H x0, 3x3 as text: tells right from wrong.")]
 Within = Annotated[float, typer.Option(help="Pixels from the true homography that are still right.")]
 Mode = Annotated[str, typer.Option(help="mutual (nearest neighbours of each other) or one-way.")]
-Ratio = Annotated[float | None, typer.Option(help="Ratio test: nearer than this share of the second.")]
+Ratio = Annotated[float, typer.Option(help="Ratio test: nearer than this share of the second; 1 is none.")]
 RatioSides = Annotated[str, typer.Option(help="Mutual neighbours pass it seen from both photos, or from the first.")]
 Model = Annotated[str, typer.Option(help="What matches must agree with: F, E (with --intrinsics), H or none.")]
 Estimator = Annotated[str, typer.Option(help="magsac (OpenCV), poselib, or degensac for F.")]
@@ -54,7 +55,7 @@ def match(
     homography: Homography = None,
     within: Within = 3.0,
     mode: Mode = "mutual",
-    ratio: Ratio = None,
+    ratio: Ratio = 0.9,
     ratio_sides: RatioSides = "both",
     model: Model = "F",
     estimator: Estimator = "magsac",
@@ -93,7 +94,7 @@ def match(
 def _match_photos(images: list[Path], out: Path | None, draw: Path | None, how: dict[str, Any]) -> None:
     from keypatch.matching.photos import match as match_photos
 
-    result = match_photos(*images, out=out, draw=draw, **how)
+    result = match_photos(*images, out=out, draw=draw, **how, progress=partial(typer.echo, err=True))
     for line in result.sentences():
         typer.echo(line)
     for path in (out, draw):

@@ -8,7 +8,7 @@ import typer
 from keypatch.errors import KeypatchError
 
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1 or mps; auto is the best there is.")]
-Precision = Annotated[str, typer.Option(help="auto, float32 or bfloat16; auto takes bfloat16 only where it is fast.")]
+Precision = Annotated[str, typer.Option(help="auto, float32 or bfloat16; auto chooses by task and device.")]
 Compile = Annotated[str, typer.Option(help="auto, on or off: whether to use torch.compile.")]
 
 Images = Annotated[list[Path], typer.Argument(help="Images, folders, or .txt lists with a name on each line.")]

@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from keypatch.detection.loading_colmap import load_pycolmap, require_pycolmap
+from keypatch.detection.loading_colmap import load_pycolmap
 from keypatch.detection.orientations import Orientations, keep_orientations
 from keypatch.detection.protocol import require_grey
 from keypatch.geometry import Keypoints, from_colmap
@@ -27,7 +27,7 @@ class ColmapSift:
     orientations: Orientations = "all"
 
     def __post_init__(self) -> None:
-        require_pycolmap(_WHAT)  # its absence is told before any photograph is read
+        load_pycolmap(_WHAT)  # its absence is told before any photograph is read
 
     def __call__(self, image: NDArray[np.uint8]) -> Keypoints:
         require_grey(image, "COLMAP's SIFT")

@@ -33,9 +33,9 @@ def judge(image: Image, stated: Stated) -> list[Finding]:
         return [cannot_tell("there are no keypoints of this photo")]
     places = look_at_places(stated.xy, (image.shape[1], image.shape[0]))
     findings = _judge_keypoints(image, stated)
-    if all(finding.subject != "places" for finding in findings):
-        findings = [judge_places(places), *findings]
-    rounding = judge_rounding(places)
+    inside, rounding = judge_places(places), judge_rounding(places)
+    if all(finding.subject != "places" for finding in findings) and (inside.is_fault or not rounding):
+        findings = [inside, *findings]
     findings += [rounding] if rounding else []
     if stated.descriptors is None:
         return [*findings, Finding("descriptors", CANNOT_TELL, "there are none of this photo")]

@@ -38,6 +38,11 @@ class Row:
     again: int  # keypoints found again in place and scale, whatever their angles
     bias: tuple[float, float]  # median of the place found minus the place expected, pixels
 
+    @property
+    def kept(self) -> float:
+        """Correct matches over keypoints found again in place and scale; nan if there are none."""
+        return self.count.right / self.again if self.again else float("nan")
+
 
 def try_changes(image: Image, pipeline: Pipeline, features: Features) -> Iterator[Row]:
     """Run the pipeline on every changed photo and match it with the features of the photo itself."""
@@ -70,13 +75,14 @@ def _judge_centres(half_turn: Row) -> Finding:
 
 def _judge_turns(rows: Mapping[str, Row]) -> Finding:
     turns = {change: row for change, row in rows.items() if change.startswith("turned")}
-    kept = {change: row.count.right / row.again for change, row in turns.items() if row.again >= FEWEST}
+    kept = {change: row.kept for change, row in turns.items() if row.again >= FEWEST}
     half = kept.pop("turned by 180", None)
     if half is None or not kept:
         return Finding("orientation", CANNOT_TELL, "too few keypoints were found again")
     median = float(np.median(list(kept.values())))
     evidence = (
-        f"of the keypoints found again {median:.0%} are matched correctly at most turns, {half:.0%} at the half turn"
+        f"correct matches are {median:.1%} of the keypoints in place (median of all turns but the half one), "
+        f"{half:.1%} at the half turn"
     )
     if median >= KEPT:
         return Finding("orientation", FINE, evidence)

@@ -54,7 +54,9 @@ def choose_name(path: Path, names: list[str], photo: str, name: str | None) -> s
     likely = [] if name else [each for each in names if each.endswith(f"/{photo}")] or names
     if len(likely) == 1:
         return likely[0]
-    some = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "") if names else "none"
+    if not names:
+        raise DataError(f"{path} has keypoints of no photo. Describe some first.")
+    some = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
     raise DataError(f'{path} has no keypoints of "{wanted}". Choose with --name among its {len(names)} photos: {some}.')
 
 

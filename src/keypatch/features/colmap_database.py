@@ -68,11 +68,12 @@ class ColmapDatabase:
 @contextmanager
 def open_colmap_database(path: Path) -> Iterator[ColmapDatabase]:
     """A database for reading only; DataError where it is none, or has other tables than those it is asked for."""
+    file = path.resolve()  # what a writer has not folded in yet lies beside the file itself, not beside a link to it
     # in today's databases SQLite would make files for writers beside them, and fail where it may not
-    in_use = any(path.with_name(path.name + end).exists() for end in ("-wal", "-journal"))
+    in_use = any(file.with_name(file.name + end).exists() for end in ("-wal", "-journal"))
     how = "mode=ro" if in_use else "mode=ro&immutable=1"
     try:
-        with closing(sqlite3.connect(f"file:{quote(str(path.absolute()))}?{how}", uri=True)) as connection:
+        with closing(sqlite3.connect(f"file:{quote(str(file))}?{how}", uri=True)) as connection:
             yield ColmapDatabase(path, connection)
     except sqlite3.Error as error:
         raise DataError(f"{path} is not a COLMAP database that can be read ({error}).") from error

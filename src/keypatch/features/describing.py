@@ -14,9 +14,9 @@ from keypatch.describers.protocol import Describer, HasWeights
 from keypatch.detection import Detector, Rule, make_detector
 from keypatch.errors import DataError, Interrupted, KeypatchError
 from keypatch.features.extracting import Extraction, cut_settings, extract
-from keypatch.features.feature_files import feature_attributes, read_features, write_features
+from keypatch.features.feature_files import FORMAT, feature_attributes, read_features, write_features
 from keypatch.features.features import Setting
-from keypatch.features.growing_file import GrowingFile, Write, grow_file, require_place
+from keypatch.features.growing_file import GrowingFile, Write, grow_file, require_output
 from keypatch.features.keypoint_files import KeypointSource, open_keypoints
 from keypatch.features.photos import PIXEL_LIMIT, Photo, find_photos, odd_orientations, read_header, read_photo
 from keypatch.features.progress import Quiet, Reporter, counted
@@ -78,7 +78,7 @@ def describe(
         raise KeypatchError(f"{workers} workers were asked for; there must be at least one.")
     reporter = reporter or Quiet()
     photos = find_photos([images] if isinstance(images, str | Path) else images, root)
-    require_place(Path(out))
+    require_output(Path(out), FORMAT)
     reporter.note(f"describing {counted(len(photos), 'photo')} with {descriptor}")  # torch takes seconds to come
     describer = find(descriptor, device, precision)
     chosen = make_detector(detector) if isinstance(detector, str) else detector
@@ -243,7 +243,7 @@ def _show_first(photos: Sequence[Photo], file: GrowingFile, work: Work, picture:
     photo = next((photo for photo in photos if photo.name in file.keys), None)
     if photo is not None:
         image = read_photo(photo.path, turn_by_exif=work.turn_by_exif, pixel_limit=work.pixel_limit)
-        show_patches(image, read_features(file.path, photo.name), picture)
+        show_patches(image, read_features(file.path, photo.name), picture, photo.name)
 
 
 def _report_failures(failures: Sequence[str], total: int, out: Path) -> None:

@@ -4,7 +4,7 @@ A group per photo holds keypoints (n, 2), descriptors (dim, n), scales (sigma), 
 image_size (width, height); keypoints that are sheared also have shapes (n, 2, 2).
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -25,6 +25,7 @@ CONVENTION = (
     "keypoints: pixels, the centre of the top-left pixel is (0, 0); scales: sigma of the interest point in pixels; "
     "oris: degrees clockwise on screen from the x axis; pixels of the file as stored, unless settings.turn_by_exif"
 )
+_NAMED = 3  # photos
 _SMALLEST_SHARE = 1000  # no compression of HDF5's makes an array smaller than this part of it
 
 
@@ -50,6 +51,13 @@ class FeatureReader:
     def names(self) -> list[str]:
         """The photos in it, sorted; a name that leads out of a folder raises DataError."""
         return [safe_name(name, str(self.path)) for name in group_names(self._file)]
+
+    def require(self, names: Iterable[str]) -> None:
+        """DataError if it lacks one of these photos."""
+        known = self.names()
+        missing = min(set(names).difference(known), default=None)
+        if missing is not None:
+            raise DataError(f"{self.path} has no features of {missing}. {_remedy(missing, known)}")
 
     def read(self, name: str) -> Features:
         """The features of a photo; keypoints of a foreign file without scales have the sigma 1."""
@@ -146,6 +154,16 @@ def open_h5(path: Path, kind: str = "feature file") -> Any:
         raise DataError(f"{path} cannot be read: {why}.") from error
 
 
+def require_array(path: Path, file: Any, key: str, kind: str, remedy: str) -> None:
+    """DataError if no group has an array of this name: so it is no file of that kind, whoever wrote it."""
+
+    def is_one(name: str, item: object) -> bool | None:
+        return True if isinstance(item, h5py.Dataset) and name.endswith(f"/{key}") else None  # None goes on
+
+    if not file.visititems(is_one):
+        raise DataError(f'{path} is no {kind}: it has no array "{key}" of a photo. {remedy}')
+
+
 def group_names(file: Any) -> list[str]:
     """The groups that hold keypoints, sorted; links to elsewhere are not followed."""
     found = list[str]()
@@ -156,6 +174,19 @@ def group_names(file: Any) -> list[str]:
 
     file.visititems(note)
     return sorted(found)
+
+
+def _remedy(missing: str, known: Sequence[str]) -> str:
+    """What to do about a name that is not among those known: another folder, or up to three of them to compare with."""
+    for name in known:
+        if name.endswith(f"/{missing}"):
+            above = name.removesuffix(f"/{missing}")
+            return f'It has "{name}": give the folder that holds {above}, or it as --root.'
+        if missing.endswith(f"/{name}"):
+            return f'It has "{name}": give the folder {missing.removesuffix(f"/{name}")}, or it as --root.'
+    some = ", ".join(f'"{name}"' for name in known[:_NAMED]) or "none"
+    more = f" and {len(known) - _NAMED:,} more" if len(known) > _NAMED else ""
+    return f"It has {some}{more}. Describe it too, or leave it out."
 
 
 def find_group(path: Path, file: Any, name: str) -> Any:
@@ -189,6 +220,7 @@ def read_array(path: Path, group: Any, key: str) -> NDArray[np.generic] | None:
 
 
 def _read_head(path: Path, file: Any) -> tuple[dict[str, Setting], str]:
-    if not require_kind(path, file, FORMAT, NUMBER, "features"):
+    if not require_kind(path, file, FORMAT, NUMBER):
+        require_array(path, file, "keypoints", "feature file", "Write one with `keypatch describe`.")
         return {}, "unknown"
     return read_settings(path, file), read_text(path, file, "descriptor")

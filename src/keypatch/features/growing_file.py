@@ -6,7 +6,6 @@ the output, and now and then all of them are merged into a copy of the output, w
 
 import json
 import os
-import re
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -21,13 +20,14 @@ import h5py
 
 from keypatch.errors import DataError, KeypatchError
 from keypatch.features.feature_files import open_h5
-from keypatch.features.heads import Attributes, read_number, read_settings, read_text
+from keypatch.features.heads import KINDS, Attributes, differences, read_number, read_settings, read_text
+from keypatch.features.photos import LIST_SUFFIX, SUFFIXES
 from keypatch.files import PARTIAL_SUFFIX, lock, reason, write_atomically
 
 Write = Callable[[Any], None]  # fills a new group of h5py
 
+_OTHERS = {*SUFFIXES, LIST_SUFFIX, ".csv", ".json"}
 _FEW = 32  # groups: not worth a merge before the end
-_HASH = re.compile(r"\b[0-9a-f]{64}\b")
 _TABLES = 512  # bytes a group takes at most in HDF5's tables of names, which a merge may lay out anew
 
 
@@ -107,18 +107,10 @@ class GrowingFile:
         self.merge()
 
     def _require_same_settings(self) -> None:
-        wanted = self.attributes["format"]
-        with open_h5(self.path) as file:
-            if str(file.attrs.get("format")) != wanted:
-                raise DataError(f"{self.path} is there and is no {wanted} file. Choose another output.")
-        before, now = _settings_of(self.path), _settings_in(self.attributes)
-        changed = [key for key in sorted({*before, *now}) if before.get(key) != now.get(key)]
+        changed = differences(_settings_of(self.path), _settings_in(self.attributes))
         if changed:
-            told = ["descriptor"] if "descriptor" in changed else changed  # the others follow from it
-            differences = ", ".join(f"{key} = {_short(before.get(key))} (now {_short(now.get(key))})" for key in told)
             raise KeypatchError(
-                f"{self.path} was begun with other settings: {differences}. "
-                f"Choose another output, or delete {self.path}."
+                f"{self.path} was begun with other settings: {changed}. Choose another output, or delete {self.path}."
             )
 
 
@@ -132,7 +124,7 @@ def grow_file(path: Path, attributes: Attributes, every: float = 0.0) -> Iterato
     Raises:
         KeypatchError: other settings, another process, or a folder or disk that cannot be written to.
     """
-    require_place(path)
+    require_output(path, str(attributes["format"]))
     parts = path.with_name(f".{path.name}.parts")
     try:
         parts.mkdir(exist_ok=True)
@@ -159,6 +151,17 @@ def require_place(path: Path) -> None:
         raise KeypatchError(f"{path} is a folder. Name a file in it.")
     if not path.absolute().parent.exists():
         raise KeypatchError(f"{path} cannot be written: there is no folder {path.parent}. Create it first.")
+
+
+def require_output(path: Path, kind: str) -> None:
+    """KeypatchError unless a file of this kind can lie there: a new one under a fitting name, or one to go on with."""
+    require_place(path)
+    if path.suffix.lower() in _OTHERS:
+        raise KeypatchError(f"{path} would hold HDF5, which nobody expects in a file {path.suffix}. Name it .h5.")
+    if path.exists():
+        with open_h5(path) as file:
+            if str(file.attrs.get("format")) != kind:
+                raise DataError(f"{path} exists and is no {KINDS[kind]} of keypatch. Choose another output.")
 
 
 def keys_of(file: Any) -> list[str]:
@@ -190,11 +193,6 @@ def _copy_new(part: Path, whole: Any) -> None:
 def _keys_in(path: Path) -> set[str]:
     with open_h5(path) as file:
         return set(keys_of(file))
-
-
-def _short(value: Any) -> str:
-    """A setting as it is told; of a hash its beginning."""
-    return _HASH.sub(lambda found: found[0][:8], str(value))
 
 
 def _settings_in(attributes: Attributes) -> dict[str, Any]:

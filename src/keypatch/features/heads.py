@@ -1,6 +1,7 @@
 """What an HDF5 file of ours says about itself: written, and read from files that may be anybody's."""
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,10 @@ from keypatch.errors import DataError
 from keypatch.provenance import Provenance
 
 Attributes = Mapping[str, str | int | float]
+
+KINDS = {"keypatch-features": "feature file", "keypatch-matches": "match file"}  # in plain words
+_HASH = re.compile(r"\b[0-9a-f]{64}\b")
+_TOLD = 3  # settings
 
 
 def make_head(kind: str, number: int, settings: Mapping[str, Any], origin: Provenance) -> Attributes:
@@ -21,16 +26,24 @@ def make_head(kind: str, number: int, settings: Mapping[str, Any], origin: Prove
     }
 
 
-def require_kind(path: Path, file: Any, kind: str, number: int, content: str) -> bool:
+def require_kind(path: Path, file: Any, kind: str, number: int) -> bool:
     """Whether the file is of this kind, False where it says nothing, as hloc's; another or newer one is a DataError."""
     if "format" not in file.attrs:
         return False
     found = read_text(path, file, "format")
     if found != kind:
-        raise DataError(f"{path} is a {found} file, not {content}.")
+        raise DataError(f"{path} is a {KINDS.get(found, found)}, not a {KINDS[kind]}. Give the {KINDS[kind]}.")
     if read_number(path, file, "format_number") > number:
         raise DataError(f"{path} was written by a newer keypatch. Update keypatch to read it.")
     return True
+
+
+def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+    """The settings that differ, few and short: "keypoints = 2048 (now 4096)"; empty where none does."""
+    changed = [key for key in sorted({*before, *now}) if before.get(key) != now.get(key)]
+    told = ["descriptor"] if "descriptor" in changed else changed[:_TOLD]  # the others follow from it
+    more = f" and {len(changed) - _TOLD} more" if len(told) == _TOLD < len(changed) else ""
+    return ", ".join(f"{key} = {_short(before.get(key))} (now {_short(now.get(key))})" for key in told) + more
 
 
 def read_number(path: Path, item: Any, name: str) -> int:
@@ -60,6 +73,11 @@ def read_text(path: Path, file: Any, name: str) -> str:
     if not isinstance(text, str):
         raise _damaged(path, name)
     return text
+
+
+def _short(value: Any) -> str:
+    """A setting as it is told; of a hash its beginning."""
+    return _HASH.sub(lambda found: found[0][:8], str(value))
 
 
 def _damaged(path: Path, name: str) -> DataError:

@@ -1,11 +1,10 @@
 """Photographs on disk: which there are, and their grey pixels as they are stored."""
 
-import math
 import os
 import struct
 import threading
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
@@ -35,7 +34,11 @@ _DAMAGE = (AttributeError, EOFError, LookupError, OSError, SyntaxError, TypeErro
 _SIXTEEN_BITS = {"I", "I;16", "I;16B", "I;16L", "I;16N"}
 _EIGHT_OF_SIXTEEN = np.rint(np.arange(2**16) / 257).astype(np.uint8)  # 65535 is white
 _BEGINNINGS = (b"\xff\xd8", b"\x89PNG", b"II*\0", b"MM\0*", b"RIFF")  # of photos, also where the rest is missing
+_FILM_FOCALS = (1, 2**16 - 1)  # mm, all that EXIF has room for
 _opening = threading.Lock()
+
+
+Require = Callable[[Image.Image, Path], None]
 
 
 class Photo(NamedTuple):
@@ -85,10 +88,15 @@ def read_header(path: Path) -> Header:
         return _header(image)
 
 
-def check_photo(path: Path) -> PhotoFile:
-    """What can be told without decoding a pixel. Raises as `read_photo`, but for damage inside the pixels."""
+def check_photo(path: Path, require: Require | None = None) -> PhotoFile:
+    """What can be told without decoding a pixel. Raises as `read_photo`, but for damage inside the pixels.
+
+    A file whose end is missing is refused, though `read_photo` may still read it (`is_cut_off`).
+
+    require: raises DataError of an image that will not be read, where another reader than `read_photo` will read it.
+    """
     with _opened(path) as image:
-        _require_readable(image, path, PIXEL_LIMIT)
+        (require or _require_readable)(image, path)
         if is_cut_off(image, path):
             raise DataError(f"{path} is cut off or damaged (its end is missing). Copy it again.")
         kind = "JPEG" if image.format == "MPO" else str(image.format)  # the JPEG of a camera that adds previews
@@ -149,9 +157,19 @@ def _listed(path: Path, root: Path) -> Iterator[Photo]:
         raise DataError(f"The list {path} cannot be read: {why}.") from error
     for number, line in enumerate(lines, start=1):
         if line.strip() and not line.startswith("#"):
-            name = PurePosixPath(line.strip()).as_posix()  # ./a.jpg, as `find` prints it, is a.jpg
             origin = f"{path}, line {number}"
+            name = _below(root, line.strip(), origin)
             yield Photo(name, safe_path(root, name, origin), origin)
+
+
+def _below(root: Path, line: str, origin: str) -> str:
+    """A line of a list as a path below the root: ./a.jpg and $PWD/a.jpg, as `find` prints them, are a.jpg."""
+    if not Path(line).is_absolute():
+        return PurePosixPath(line).as_posix()
+    base = Path(os.path.abspath(root))
+    if not Path(line).is_relative_to(base):
+        raise DataError(f"{origin}: {line} does not lie in {root}. Give --root, a folder above all photos of the list.")
+    return Path(line).relative_to(base).as_posix()
 
 
 def _require_distinct(photos: list[Photo]) -> None:
@@ -191,6 +209,8 @@ def _opened(path: Path) -> Iterator[ImageFile.ImageFile]:
     except Image.DecompressionBombError as error:
         raise DataError(f"{path} is too large to be decoded ({error}). Make it smaller.") from error
     except (OSError, ValueError, SyntaxError, EOFError) as error:
+        if isinstance(error, OSError) and error.filename is not None:  # the system did not open it
+            raise DataError(f"{path} cannot be opened: {reason(error)}.") from error
         raise DataError(f"{path} is cut off or damaged ({error}). Copy it again.") from error
 
 
@@ -202,7 +222,7 @@ def _unidentified(path: Path) -> str:
     return "not a photo." if beginning else "empty. Copy it again."
 
 
-def _require_readable(image: Image.Image, path: Path, pixel_limit: int) -> None:
+def _require_readable(image: Image.Image, path: Path, pixel_limit: int = PIXEL_LIMIT) -> None:
     width, height = image.size
     if width * height > pixel_limit:
         raise DataError(
@@ -234,7 +254,8 @@ def _film_focal(image: Image.Image) -> float:
         focal = float(_exif(image).get_ifd(ExifTags.IFD.Exif).get(ExifTags.Base.FocalLengthIn35mmFilm, 0))
     except _DAMAGE:
         return 0.0
-    return focal if math.isfinite(focal) and focal > 0 else 0.0
+    least, most = _FILM_FOCALS
+    return focal if least <= focal <= most else 0.0  # not a number is neither
 
 
 def _stored_size(image: Image.Image) -> tuple[int, int]:

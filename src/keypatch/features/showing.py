@@ -15,28 +15,51 @@ from keypatch.geometry import Keypoints, cut_patches
 _COLUMNS, _ROWS, _SIDE, _GAP, _LINE = 8, 6, 96, 8, 16
 _CELL = _SIDE + _LINE + _GAP  # a patch and the line below it
 _HEIGHT, _WIDEST = _ROWS * _CELL, 1600  # of the photo in the picture
+_LARGE = 150  # pixels of the picture: wider squares have thin lines, for there are others below
 _DEFAULT_SIGMAS = 24.0
 _PAPER, _INK = "white", (40, 40, 40)
 
 Colour = tuple[int, int, int]
 
 
-def show_patches(image: NDArray[np.uint8], features: Features, path: Path) -> None:
+def show_patches(image: NDArray[np.uint8], features: Features, path: Path, name: str = "") -> None:
     """Write a PNG: the photo with the squares of 48 of its keypoints, small ones first, and the patches cut there.
 
-    A square and its patch have one number and colour; the line in a square points along the patch's x axis, to its
-    right edge. Sigma and angle stand below each patch, what they mean below all.
+    They are chosen to have sigmas of all sizes, and to lie in the photo where enough do. A square and its patch have
+    one number and colour; the line in a square points along the patch's x axis, to its right edge. Sigma and angle
+    stand below each patch, what they mean below all.
     """
     keypoints, sigmas = features.keypoints, float(features.settings.get("patch_sigmas") or _DEFAULT_SIGMAS)
-    spread = np.linspace(0, len(keypoints) - 1, min(len(keypoints), _COLUMNS * _ROWS)).round().astype(np.int64)
-    some = keypoints.take(np.argsort(keypoints.sigma, kind="stable")[spread])
+    some = keypoints.take(_choice(keypoints, sigmas, image.shape, _COLUMNS * _ROWS))
     colours = [_colour(number / max(1, len(some))) for number in range(len(some))]
     photo = _photo_with_squares(image, some, sigmas, colours)
     patches = _patches_with_lines(image, some, sigmas, colours)
-    caption = _caption(len(some), len(keypoints), sigmas, image.shape)
-    picture = _together(photo, patches, caption)
+    picture = _together(photo, patches, _caption(name, image.shape, features, len(some), sigmas))
     with write_atomically(path) as file:
         picture.save(file, "PNG")
+
+
+def _choice(keypoints: Keypoints, sigmas: float, shape: tuple[int, ...], count: int) -> NDArray[np.int64]:
+    """At most `count` keypoints, small ones first, whose sigmas differ by as large factors as can be."""
+    within = np.flatnonzero(_share_within(keypoints, sigmas, shape) > 0.5)
+    chosen = within if len(within) >= count else np.arange(len(keypoints))
+    chosen = chosen[np.argsort(keypoints.sigma[chosen], kind="stable")]
+    sizes = np.log(keypoints.sigma[chosen].astype(np.float64))
+    apart, taken = np.full(len(chosen), np.inf), list[int]()
+    while len(taken) < min(count, len(chosen)):
+        taken.append(int(apart.argmax()))
+        apart = np.minimum(apart, np.abs(sizes - sizes[taken[-1]]))
+        apart[taken] = -1  # not again, also among equal sigmas
+    return np.asarray(chosen[sorted(taken)])
+
+
+def _share_within(keypoints: Keypoints, sigmas: float, shape: tuple[int, ...]) -> NDArray[np.float64]:
+    """(n,) how much of each square lies in the photo, by the share of 6 x 6 places in it."""
+    steps = (np.arange(6) - 2.5) / 6 * sigmas
+    grid = np.stack(np.meshgrid(steps, steps), axis=-1).reshape(-1, 2)
+    places = keypoints.xy[:, None] + 0.5 + grid @ keypoints.frames().transpose(0, 2, 1)
+    height, width = shape
+    return np.asarray(((places >= 0) & (places <= (width, height))).all(axis=2).mean(axis=1))
 
 
 def _photo_with_squares(
@@ -47,15 +70,14 @@ def _photo_with_squares(
     photo = Image.fromarray(image).resize((max(1, round(width * zoom)), max(1, round(height * zoom)))).convert("RGB")
     draw = ImageDraw.Draw(photo)
     outline = np.array([[-1, -1], [1, -1], [1, 1], [-1, 1], [-1, -1]]) * sigmas / 2
-    places = list[tuple[float, float]]()
-    for xy, frame, colour in zip(keypoints.xy, keypoints.frames(), colours, strict=True):
-        centre, edge = xy + 0.5, xy + 0.5 + frame @ np.array([sigmas / 2, 0])
-        corners = (xy + 0.5 + outline @ frame.T) * zoom
-        draw.line([tuple(corner) for corner in corners], fill=colour, width=2)
-        draw.line([tuple(centre * zoom), tuple(edge * zoom)], fill=colour, width=2)
-        places.append(tuple(corners[0]))
-    for number, (place, colour) in enumerate(zip(places, colours, strict=True), start=1):  # above all squares
-        _number(draw, number, place, photo.size, colour)
+    squares = (keypoints.xy[:, None] + 0.5 + outline @ keypoints.frames().transpose(0, 2, 1)) * zoom
+    for corners, colour in reversed(list(zip(squares, colours, strict=True))):  # small ones above large ones
+        centre, edge = (corners[0] + corners[2]) / 2, (corners[1] + corners[2]) / 2
+        width = 1 if np.ptp(corners, axis=0).max() > _LARGE else 2
+        draw.line([tuple(corner) for corner in corners], fill=colour, width=width)
+        draw.line([tuple(centre), tuple(edge)], fill=colour, width=width)
+    for number, (corners, colour) in enumerate(zip(squares, colours, strict=True), start=1):  # above all squares
+        _number(draw, number, tuple(corners[0]), photo.size, colour)
     return photo
 
 
@@ -63,7 +85,7 @@ def _number(
     draw: ImageDraw.ImageDraw, number: int, place: tuple[float, float], size: tuple[int, int], colour: Colour
 ) -> None:
     """The number at the patch's top left corner, or as near to it as the photo goes."""
-    text, font = str(number), ImageFont.load_default(size=12)
+    text, font = str(number), ImageFont.load_default(size=13)
     left, top, right, bottom = draw.textbbox((0, 0), text, font, stroke_width=2)
     x, y = min(max(place[0], -left), size[0] - right), min(max(place[1], -top), size[1] - bottom)
     draw.text((x, y), text, colour, font, stroke_width=2, stroke_fill="black")
@@ -87,13 +109,15 @@ def _patches_with_lines(
     return sheet
 
 
-def _caption(shown: int, total: int, sigmas: float, shape: tuple[int, ...]) -> str:
-    height, width = shape
+def _caption(name: str, shape: tuple[int, ...], features: Features, shown: int, sigmas: float) -> str:
+    (height, width), total, detector = shape, len(features), features.settings.get("detector")
+    photo = f"{name or 'A photo'}, {width} x {height} pixels"
+    found = "" if detector is None else " from a file" if detector == "file" else f" of {detector}"
     if not total:
-        return f"No keypoints in this photo of {width} x {height} pixels."
+        return f"{photo}: no keypoints{found}."
     which = f"{shown} of {total:,} keypoints" if shown < total else counted(total, "keypoint")
     return (
-        f"{which} of a photo of {width} x {height} pixels, from the smallest to the largest.\n"
+        f"{photo}: {which}{found}, described by {features.descriptor}, from the smallest to the largest.\n"
         f"A square is what its patch shows, {sigmas:g} sigmas wide. The line in it points to the patch's right edge.\n"
         "Below a patch: its number in the photo, sigma in pixels of the photo, and the angle of that line, clockwise "
         "from the right."
@@ -113,5 +137,5 @@ def _together(photo: Image.Image, patches: Image.Image, caption: str) -> Image.I
 
 
 def _colour(share: float) -> Colour:
-    red, green, blue = colorsys.hsv_to_rgb(share, 0.65, 1.0)  # light: also a blue number is legible
+    red, green, blue = colorsys.hsv_to_rgb(share, 0.5, 1.0)  # light: also a blue number is legible
     return round(255 * red), round(255 * green), round(255 * blue)

@@ -1,6 +1,7 @@
 """A picture of matches that a person can judge: two photographs side by side and lines between them."""
 
 import colorsys
+import math
 
 import cv2
 import numpy as np
@@ -27,10 +28,11 @@ def draw_matches(
     right: NDArray[np.bool_] | None = None,
     lines: int = LINES,
 ) -> Image.Image:
-    """Both photos at one height with at most `lines` of the matches, spread over the first one, and the caption below.
+    """Both photos at one height with at most `lines` of the matches, spread over the first one.
 
     Where `right` (m,) says which matches are right, those are green and the others red, in their true proportion. Else
     the colour tells where in the first photo a line begins, so that a match that goes astray stands out at its end.
+    A caption stands below, and after it how many are drawn and what their colours mean.
     """
     height = _height(photos)
     scales = [height / photo.shape[0] for photo in photos]
@@ -45,9 +47,14 @@ def draw_matches(
     shown = _shown(starts, right, lines)
     colours = _colours(starts, panels[0].shape) if right is None else np.where(right[:, None], _RIGHT, _WRONG)
     _draw_lines(canvas, starts[shown], ends[shown], colours[shown])
-    if len(shown) < len(matches):
-        caption = f"{caption}\n{len(shown):,} of {len(matches):,} are drawn".lstrip()
+    if caption and len(shown):
+        caption = f"{caption}\n{_legend(len(shown), len(matches), right is not None)}"
     return _with_caption(Image.fromarray(canvas), caption)
+
+
+def _legend(shown: int, total: int, judged: bool) -> str:
+    colours = "green is right, red is wrong" if judged else "a line's colour tells where in the first photo it begins"
+    return f"{shown:,} of {total:,} are drawn: {colours}"
 
 
 def _height(photos: tuple[Photo, Photo]) -> int:
@@ -103,7 +110,8 @@ def _draw_lines(
     segments = [np.rint(places * 2**_SHIFT).astype(int).tolist() for places in (starts, ends)]
     for start, end, colour in zip(*segments, colours.tolist(), strict=True):
         cv2.line(lined, start, end, colour, 1, cv2.LINE_AA, _SHIFT)
-    cv2.addWeighted(lined, 0.8, canvas, 0.2, 0, dst=canvas)  # a little of the photo shines through
+    opacity = min(0.8, 6.5 / math.sqrt(max(len(starts), 1)))  # the photo shines through, and more under many lines
+    cv2.addWeighted(lined, opacity, canvas, 1 - opacity, 0, dst=canvas)
     for places in segments:
         for place, colour in zip(places, colours.tolist(), strict=True):
             cv2.circle(canvas, place, 56, (20, 20, 20), -1, cv2.LINE_AA, _SHIFT)

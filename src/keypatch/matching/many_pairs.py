@@ -72,10 +72,10 @@ def match_pairs(
 def _chosen(reader: FeatureReader, names: Iterable[str] | None) -> list[str]:
     """The photos to match, in the order of names."""
     known = reader.names()
+    if not known:
+        raise DataError(f"{reader.path} has features of no photo. Describe some first.")
     wanted = set(known if names is None else names)
-    missing = sorted(wanted - set(known))
-    if missing:
-        raise DataError(f"{reader.path} has no features of {missing[0]}. Describe it too, or leave it out.")
+    reader.require(wanted)
     return [name for name in known if name in wanted]
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keypatch.errors import DataError
-from keypatch.features.feature_files import find_group, open_h5, read_array
+from keypatch.features.feature_files import find_group, open_h5, read_array, require_array
 from keypatch.features.growing_file import keys_of
 from keypatch.features.heads import read_number, read_settings, require_kind
 from keypatch.matching.matches import MODELS, Matches
@@ -31,7 +31,8 @@ class MatchReader:
         self.path = Path(path)
         self._file = open_h5(self.path, "match file")
         try:
-            require_kind(self.path, self._file, FORMAT, NUMBER, "matches")
+            if not require_kind(self.path, self._file, FORMAT, NUMBER):  # hloc's
+                require_array(self.path, self._file, "matches0", "match file", "Write one with `keypatch match`.")
             has_settings = "settings" in self._file.attrs  # hloc's files have none
             self.settings = read_settings(self.path, self._file) if has_settings else {}
         except BaseException:

@@ -18,7 +18,7 @@ class Matching:
     """How features are matched: the neighbours that are taken, and the geometry that they must agree with."""
 
     mode: Mode = "mutual"
-    ratio: float | None = None
+    ratio: float | None = 0.9  # chosen by measuring: docs/results/defaults.md
     ratio_sides: Sides = "both"  # from where the ratio is tested; "one-way" is from the first photo always
     model: Model | None = "F"  # None: matches are not verified
     estimator: Estimator = "magsac"

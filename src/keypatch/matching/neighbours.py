@@ -20,8 +20,8 @@ Sides = Literal["both", "first"]
 SIDES: tuple[Sides, ...] = ("both", "first")
 SEARCHES = {"tiles": find_nearest, "faiss": find_nearest_by_faiss, "flann": find_nearest_by_flann}
 
-# What rounding leaves of the distance of equal vectors, squared and halved, as a share of their squared length: about
-# 2e-7 in 128 dimensions. Nearer vectors count as equal, so that duplicates are tied.
+# How far rounding may put the distances to equal vectors apart, squared and halved, as a share of the squared length of
+# the longer vector: about 2e-7 in 128 dimensions. What differs by less is tied.
 ROUNDING = 1e-6
 
 
@@ -42,8 +42,9 @@ def match_descriptors(
     from a if "one-way"; if "mutual" from both sides, or from a alone if `ratio_sides` is "first". Where there is no
     second, the test is passed. `neighbours` are exact but those of "flann".
 
-    A tie is never broken, with or without a ratio, on whichever side it is seen: the matches do not depend on the order
-    of the rows, and descriptors that are all the same match nothing.
+    A tie is never broken, with or without a ratio, on whichever side it is seen: the order of the rows does not choose
+    among equal ones, and descriptors that are all the same match nothing. Tied is what float32 cannot tell apart:
+    squared distances that differ by less than 2 * `ROUNDING` of the squared length of the longer vector.
     """
     check_choices(ratio, mode, neighbours, ratio_sides)
     place = choose_device(device if neighbours == "tiles" else "cpu")
@@ -58,19 +59,19 @@ def match_descriptors(
     first, second = first.to(place), second.to(place)
     forth, back = SEARCHES[neighbours](first, second)
     numbers = torch.arange(len(first), device=place)
-    kept = _is_distinct(forth, first, ratio)
+    kept = _is_distinct(forth, first, second, ratio)
     if mode == "mutual":
         kept &= back.index[forth.index] == numbers
-        kept &= _is_distinct(back, second, ratio if ratio_sides == "both" else None)[forth.index]
+        kept &= _is_distinct(back, second, first, ratio if ratio_sides == "both" else None)[forth.index]
     indices = torch.stack([numbers, forth.index], dim=1)[kept]
     return Matches(indices.cpu().numpy(), (1 + forth.closeness[kept] / 2).cpu().numpy())
 
 
-def _is_distinct(nearest: Nearest, queries: Tensor, ratio: float | None) -> Tensor:
-    """Whether d1 < ratio * d2, or d1 < d2 without a ratio; closeness is -d**2 / 2."""
-    rounding = -ROUNDING * torch.linalg.vector_norm(queries, dim=1).square()
-    best, second = (value.masked_fill(value > rounding, 0.0) for value in (nearest.closeness, nearest.runner_up))
-    return best > (1.0 if ratio is None else ratio**2) * second
+def _is_distinct(nearest: Nearest, queries: Tensor, others: Tensor, ratio: float | None) -> Tensor:
+    """Whether d1 < ratio * d2, or d1 < d2 without a ratio, by more than rounding; closeness is -d**2 / 2."""
+    own, found = (torch.linalg.vector_norm(vectors, dim=1) for vectors in (queries, others))
+    rounding = ROUNDING * torch.maximum(own, found[nearest.index]).square()
+    return nearest.closeness > (1.0 if ratio is None else ratio**2) * nearest.runner_up + rounding
 
 
 def _descriptors(rows: ArrayLike, which: str) -> Tensor:

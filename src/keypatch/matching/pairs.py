@@ -61,5 +61,6 @@ def _read_pairs(path: Path, names: Sequence[str]) -> list[Pair]:
 
 
 def _hint(name: str, names: Sequence[str]) -> str:
-    close = get_close_matches(name, names, n=1)
-    return f' Did you mean "{close[0]}"?' if close else ""
+    other_folder = [each for each in names if each.endswith(f"/{name}") or name.endswith(f"/{each}")]
+    close = other_folder or get_close_matches(name, names, n=1)
+    return f' Did you mean "{close[0]}"?' if close else f" There are, for example, {', '.join(names[:3])}."

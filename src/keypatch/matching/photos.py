@@ -1,6 +1,6 @@
 """Two photographs become matches, a picture and a table: what `keypatch match a.jpg b.jpg` does."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -51,6 +51,7 @@ def match(
     pixel_limit: int = PIXEL_LIMIT,
     device: str = "auto",
     precision: str = "auto",
+    progress: Callable[[str], None] = lambda _: None,
 ) -> MatchedPhotos:
     """Describe two photos and match them.
 
@@ -59,6 +60,7 @@ def match(
     homography: the true one, x1 ~ H x0; matches within `within` pixels of it are counted and drawn as right.
     mode, ratio, ratio_sides, neighbours: which neighbours match (`match_descriptors`).
     model, estimator, threshold, intrinsics, seed: the geometry they must agree with (`verify`); None for no model.
+    progress: told what is being done.
     The others choose the features as in `describe`.
     """
     matching = Matching(mode, ratio, ratio_sides, model, estimator, threshold, seed, neighbours, device)
@@ -67,9 +69,13 @@ def match(
     _check_outputs(out, draw, lines)
     chosen = make_detector(detector) if isinstance(detector, str) else detector
     extraction = Extraction(chosen, keypoints, rule, max_size, upright)
-    describer = find(descriptor, device, precision)
     photo0, photo1 = (read_photo(Path(p), turn_by_exif=turn_by_exif, pixel_limit=pixel_limit) for p in (first, second))
+    if Path(first).samefile(second):
+        progress("both photos are the same file")
+    progress(f"describing 2 photos with {descriptor}")  # torch takes seconds to come
+    describer = find(descriptor, device, precision)
     features = extract(photo0, describer, extraction), extract(photo1, describer, extraction)
+    progress("matching")
     candidates, left = match_features(*features, matching, intrinsics)
     names = Path(first).name, Path(second).name
     result = MatchedPhotos(names, features, candidates, left, matching, truth)
@@ -85,7 +91,7 @@ def _draw(path: Path, photos: tuple[Photo, Photo], result: MatchedPhotos, lines:
     keypoints = result.features[0].keypoints, result.features[1].keypoints
     shown = result.matches if result.truth is None else result.candidates
     right = None if result.truth is None else result.right(shown)
-    before = [] if result.truth is None else [f"of the matches before verification at most {lines} are drawn"]
+    before = [] if result.truth is None else ["drawn are matches before verification"]
     caption = "\n".join([*result.sentences(), *before])
     picture = draw_matches(photos, keypoints, shown, caption, right, lines)
     with write_atomically(path) as file:

@@ -5,7 +5,7 @@ A folder that holds images is a class, however deep it lies; its name is the pat
 
 import os
 from collections.abc import Iterator, Mapping
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,10 +61,10 @@ def find_classes(folder: Path) -> Mapping[str, list[Path]]:
     require_folder(folder)
     classes = {place.relative_to(folder).as_posix(): images for place, images in _walk(folder)}
     for name in classes:
-        inside = next((other for other in classes if _is_inside(other, name)), None)
-        if inside is not None:
+        above = next((place for place in map(str, PurePosixPath(name).parents) if place in classes), None)
+        if above is not None:
             raise DataError(
-                f"{classes[name][0]} lies beside the folder of images {inside}, so that its class is unclear. "
+                f"{classes[above][0]} lies beside the folder of images {name}, so that its class is unclear. "
                 "Move it into a folder of its own, or elsewhere."
             )
     if not classes:
@@ -86,16 +86,23 @@ def _walk(folder: Path) -> Iterator[tuple[Path, list[Path]]]:
             yield Path(place), [Path(place, name) for name in images]
 
 
-def _is_inside(name: str, other: str) -> bool:
-    return name != other and (other == "." or name.startswith(f"{other}/"))
+def require_square(image: Image.Image, path: Path) -> None:
+    """DataError of an image that `read_square` refuses by its head."""
+    if image.mode.startswith(("I", "F")):
+        raise DataError(f"{path} has more than 8 bits per channel (its mode is {image.mode}). Convert it.")
+    if Image.MAX_IMAGE_PIXELS is not None and image.width * image.height > 2 * Image.MAX_IMAGE_PIXELS:
+        raise _too_large(path)
+
+
+def _too_large(path: Path) -> DataError:
+    return DataError(f"{path} has too many pixels to be read. Make it smaller.")
 
 
 def read_square(path: Path, side: int) -> NDArray[np.uint8]:
     """uint8 (1, side, side), transparent parts white."""
     try:
         with Image.open(path) as image:
-            if image.mode.startswith(("I", "F")):
-                raise DataError(f"{path} has more than 8 bits per channel (its mode is {image.mode}). Convert it.")
+            require_square(image, path)
             upright = ImageOps.exif_transpose(image)
             if "A" in upright.getbands() or "transparency" in upright.info:
                 upright = Image.alpha_composite(Image.new("RGBA", upright.size, "white"), upright.convert("RGBA"))
@@ -104,5 +111,7 @@ def read_square(path: Path, side: int) -> NDArray[np.uint8]:
         raise DataError(f"{path} is missing. Copy it again.") from None
     except UnidentifiedImageError:
         raise DataError(f"{path} is not an image that can be read. Copy it again or remove it.") from None
-    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
+    except Image.DecompressionBombError:  # Pillow's, above twice its limit
+        raise _too_large(path) from None
+    except (OSError, ValueError, SyntaxError) as error:
         raise DataError(f"{path} is cut off or damaged ({error}). Copy it again or remove it.") from error

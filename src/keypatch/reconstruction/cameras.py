@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+
 from keypatch.errors import DataError
 from keypatch.files import require_folder
 from keypatch.geometry.poses import Pose
@@ -58,8 +60,9 @@ def impossible_cameras(posed: Mapping[str, PosedCamera]) -> list[str]:
 def _impossible(camera: StandIn, photos: list[str]) -> str:
     some = ", ".join(photos[:3]) + (f" and {len(photos) - 3} more" if len(photos) > 3 else "")
     numbers = ", ".join(f"{value:.6g}" for value in camera.found)
+    rule = "a focal length is above 0" if np.isfinite(camera.found).all() else "parameters are finite numbers"
     return (
-        f"Camera {camera.number} of the model ({camera.model}, of {some}) has the parameters {numbers}, but a focal "
-        "length is above 0: do not trust its poses and points. Give the focal length if it is known, or let photos of "
-        "one camera share it, and reconstruct again."
+        f"Camera {camera.number} of the model ({camera.model}, of {some}) has the parameters {numbers}, but {rule}: do "
+        "not trust its poses and points. Give the focal length if it is known, or let photos of one camera share it, "
+        "and reconstruct again."
     )

@@ -163,17 +163,17 @@ def read_binary_cameras(folder: Path, *, stand_ins: bool = False) -> dict[str, t
         model = load_pycolmap().Reconstruction(str(folder))
     except (RuntimeError, ValueError, IndexError) as error:
         raise DataError(f"{folder} is not a readable COLMAP model ({error}).") from None
-    posed = {}
-    for image in model.images.values():
-        if image.has_pose:
-            row, motion = model.cameras[image.camera_id], np.asarray(image.cam_from_world().matrix())
-            size, params = (row.width, row.height), tuple(map(float, row.params))
-            try:
-                camera = camera_of_model(row.camera_id, row.model_name, size, params, stand_ins=stand_ins)
-            except KeypatchError as error:
-                raise DataError(f"{folder}, camera {row.camera_id}: {error}") from None
-            posed[image.name] = camera, Pose(motion[:, :3], motion[:, 3])
-    return posed
+    images = [image for image in model.images.values() if image.has_pose]
+    cameras = {}
+    for number in sorted({image.camera_id for image in images}):
+        row = model.cameras[number]
+        size, params = (row.width, row.height), tuple(map(float, row.params))
+        try:
+            cameras[number] = camera_of_model(number, row.model_name, size, params, stand_ins=stand_ins)
+        except KeypatchError as error:
+            raise DataError(f"{folder}, camera {number}: {error}") from None
+    motions = {image.name: np.asarray(image.cam_from_world().matrix()) for image in images}
+    return {i.name: (cameras[i.camera_id], Pose(motions[i.name][:, :3], motions[i.name][:, 3])) for i in images}
 
 
 def read_pairs(database: Any) -> list[VerifiedPair]:

@@ -27,10 +27,13 @@ def _frustum(posed: PosedCamera, size: float) -> NDArray[np.float64]:
 
 
 def _depth(centres: NDArray[np.float64], xyz: NDArray[np.float64]) -> float:
-    """Small beside the scene, and not so large that neighbours hide each other."""
-    scene = float(np.median(np.linalg.norm(xyz - np.median(xyz, axis=0), axis=1))) if len(xyz) else 1.0
+    """Small beside the scene, not so large that neighbours hide each other, and seen where they stand far around it."""
+    if not len(xyz):
+        return 0.25
+    middle = np.median(xyz, axis=0)
+    scene, away = (float(np.median(np.linalg.norm(places - middle, axis=1))) for places in (xyz, centres))
     if len(centres) < 2:
         return 0.25 * scene
     apart = np.linalg.norm(centres[:, None] - centres[None], axis=2)
     np.fill_diagonal(apart, np.inf)
-    return float(np.clip(0.7 * np.median(apart.min(axis=1)), 0.08 * scene, 0.25 * scene))
+    return float(np.clip(0.7 * np.median(apart.min(axis=1)), 0.08 * scene, max(0.25 * scene, 0.09 * away)))

@@ -11,6 +11,7 @@ from keypatch.errors import DataError
 from keypatch.features import FeatureReader
 from keypatch.features.feature_files import open_h5
 from keypatch.features.growing_file import keys_of
+from keypatch.features.heads import differences
 from keypatch.geometry import Keypoints
 from keypatch.matching.match_files import MatchReader, mangled, require_distinct_keys
 from keypatch.reconstruction.camera_models import Camera
@@ -26,10 +27,8 @@ def read_keypoints(path: Path, cameras: Mapping[str, Camera]) -> dict[str, Keypo
     with FeatureReader(path) as reader:
         if reader.settings.get("turn_by_exif"):
             raise DataError(f"{path} is of photos turned by EXIF, COLMAP's are as stored. Describe without turning.")
-        names = set(reader.names())
+        reader.require(cameras)
         for name, camera in cameras.items():
-            if name not in names:
-                raise DataError(f"{path} has no features of {name}. Describe it too, or leave it out.")
             size = reader.image_size(name)
             if size not in ((0, 0), (camera.width, camera.height)):
                 raise DataError(
@@ -51,12 +50,15 @@ def require_one_run(features: Path, matches: Path) -> None:
     with FeatureReader(features) as described, MatchReader(matches) as matched:
         if not matched.settings:  # hloc's
             return
-        now = {"descriptor": described.descriptor} | described.settings
-        then = {"descriptor": matched.settings.get("descriptor")} | matched.settings.get("features", {})
-        changed = [key for key in sorted({*now, *then}) if now.get(key) != then.get(key)]
+        settings = matched.settings.get("features", {})
+        if bool(described.settings) != bool(settings):  # only files of keypatch say how they were made
+            those, these = ("were", "were not") if settings else ("were not", "were")
+            changed = f"those {those} written by keypatch, these {these}"
+        else:
+            now = {"descriptor": described.descriptor} | described.settings
+            changed = differences({"descriptor": matched.settings.get("descriptor")} | settings, now)
         if changed:
-            differences = ", ".join(f"{key} = {then.get(key)} ({features.name}: {now.get(key)})" for key in changed)
-            raise DataError(f"{matches} has matches of other features: {differences}. Match these features.")
+            raise DataError(f"{matches} has matches of other features than {features}: {changed}. Match these.")
 
 
 def read_matched_pairs(path: Path, counts: Mapping[str, int]) -> Iterator[tuple[tuple[str, str], NDArray[np.int32]]]:

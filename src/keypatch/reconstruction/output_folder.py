@@ -3,7 +3,7 @@
 import json
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,26 +21,34 @@ LOCK, UNFINISHED = ".lock", "unfinished"
 def hold_folder(folder: Path) -> Iterator[Path]:
     """Holds `folder`, new, empty or of an earlier run, and gives a folder in it for what is not finished yet.
 
-    That one goes at the end, but for an error after its database was written: it is kept then, to be looked at.
+    That one goes at the end, but for an error after its database was written: it is kept then, to be looked at. A new
+    folder goes as a whole where an error comes before anything worth keeping.
 
     Raises:
         KeypatchError: it holds something else, cannot be written to, or another process works in it.
     """
-    content = _open(folder)
+    was_there, content = folder.exists(), _open(folder)
     with lock(folder / LOCK, str(folder)):
         if not content:
             _write_unfinished(folder)
-        unfinished, kept = folder / UNFINISHED, False
+        unfinished, kept, refused = folder / UNFINISHED, False, False
         shutil.rmtree(unfinished, ignore_errors=True)  # of a failed or killed process
         unfinished.mkdir()
         try:
             yield unfinished
         except Exception as error:
-            kept = not isinstance(error, Interrupted) and (unfinished / DATABASE).exists()
+            refused = not isinstance(error, Interrupted)
+            kept = refused and (unfinished / DATABASE).exists()
             raise
         finally:
             if not kept:
                 shutil.rmtree(unfinished, ignore_errors=True)
+            if refused and not content and {entry.name for entry in folder.iterdir()} == {REPORT, LOCK}:
+                (folder / REPORT).unlink()
+            with suppress(OSError):  # Windows does not remove what is open, and the lock stays there
+                (folder / LOCK).unlink()  # while it is held: afterwards it might be another process's
+                if not was_there:
+                    folder.rmdir()  # only if it is empty
 
 
 def swap_in(folder: Path, unfinished: Path, report: dict[str, Any]) -> None:

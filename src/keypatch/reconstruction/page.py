@@ -30,8 +30,11 @@ def write_page(
     points: Points,
     cameras: Mapping[str, PosedCamera],
     photos: Mapping[str, Path] | None = None,
+    sights: Mapping[str, int] | None = None,
 ) -> None:
     """A page with this title and facts beside the model; with `photos`, each camera shows its own that can be read.
+
+    sights: how many points each photo sees; said beside its name.
 
     Of too many points the shortest tracks are left out; of many photos the small copies are smaller, or none.
     """
@@ -41,6 +44,7 @@ def write_page(
         "title": title,
         "facts": dict(facts),
         "names": list(cameras),
+        "sights": [(sights or {}).get(name) for name in cameras],
         "thumbnails": [base64.b64encode(seen[name]).decode("ascii") if name in seen else None for name in cameras],
         **_model(_most_seen(points), cameras),
     }

@@ -10,8 +10,8 @@ function placeCard(m) {
   const card = element("card"), shown = chosen >= 0 ? chosen : inside;
   card.hidden = shown < 0;
   if (shown < 0) return;
-  const [image, name] = card.children, source = picture(shown);
-  name.textContent = model.names[shown];
+  const [image, name] = card.children, source = shown !== inside && picture(shown), sights = model.sights[shown];  // who looks through a photo sees it large
+  name.textContent = model.names[shown] + (sights === null ? "" : (shown === inside ? ", " : "\n") + sights.toLocaleString("en") + (sights === 1 ? " point" : " points"));
   image.hidden = !source;
   if (source && image.getAttribute("src") !== source) image.src = source;
   const room = [canvas.clientWidth - card.offsetWidth - 16, canvas.clientHeight - card.offsetHeight - 16];
@@ -80,14 +80,17 @@ canvas.addEventListener("wheel", event => { event.preventDefault(); flight = nul
 canvas.addEventListener("contextmenu", event => event.preventDefault());
 canvas.addEventListener("dblclick", event => { if (cameraAt(event.clientX, event.clientY, 30) < 0 && inside < 0) fly({ ...home }); });
 const next = step => { if (cameraCount) { choose(-1); lookThrough((inside < 0 && step < 0 ? cameraCount - 1 : inside + step + cameraCount) % cameraCount); } };
-canvas.addEventListener("keydown", event => {
-  const step = {
-    ArrowLeft: () => orbit(-0.1, 0), ArrowRight: () => orbit(0.1, 0), ArrowUp: () => orbit(0, 0.1), ArrowDown: () => orbit(0, -0.1),
-    "+": () => zoom(0.85), "-": () => zoom(1.18), PageDown: () => next(1), PageUp: () => next(-1), Home: () => fly({ ...home }), Escape: () => fly({ ...home }),
-  }[event.key];
+const turning = {
+  ArrowLeft: () => orbit(-0.1, 0), ArrowRight: () => orbit(0.1, 0), ArrowUp: () => orbit(0, 0.1), ArrowDown: () => orbit(0, -0.1),
+  "+": () => zoom(0.85), "-": () => zoom(1.18),
+};
+const travelling = { PageDown: () => next(1), PageUp: () => next(-1), Home: () => fly({ ...home }), Escape: () => fly({ ...home }) };
+addEventListener("keydown", event => {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.target === element("find")) return;
+  const step = travelling[event.key] || (event.target.closest("#panel") ? null : turning[event.key]);  // arrows also move sliders
   if (step) { flight = null; step(); wanted = true; event.preventDefault(); }
 });
-for (const id of ["size", "length", "cameras", "photos"]) element(id).addEventListener("input", () => { wanted = true; });
+for (const id of ["size", "length", "opacity", "cameras", "photos"]) element(id).addEventListener("input", () => { wanted = true; });
 element("reset").addEventListener("click", () => fly({ ...home }));
 function setTheme(theme) { root.dataset.theme = theme; element("theme").textContent = theme === "light" ? "Dark" : "Light"; wanted = true; }
 element("theme").addEventListener("click", () => setTheme(root.dataset.theme === "light" ? "dark" : "light"));
@@ -104,18 +107,25 @@ const rows = model.names.map((name, camera) => {
   return row;
 });
 document.querySelector("ul").append(...rows);
-element("list").addEventListener("keydown", event => {
+element("browse").addEventListener("keydown", event => {
   const way = { ArrowDown: 1, ArrowUp: -1 }[event.key], buttons = rows.filter(row => !row.hidden).map(row => row.firstChild);
-  if (!way) return;
-  const goal = buttons[Math.max(0, buttons.indexOf(document.activeElement) + way)];
+  const place = buttons.indexOf(document.activeElement);  // -1 in the search field, which is above them all
+  if (!way || place + way < -1) return;
+  const goal = buttons[Math.max(0, place + way)];
+  element("list").open = true;
   if (goal) goal.focus();
   event.preventDefault();
 });
 element("find").addEventListener("input", () => {
   const asked = element("find").value.toLowerCase();
   rows.forEach((row, camera) => { row.hidden = !model.names[camera].toLowerCase().includes(asked); });
+  element("none").hidden = rows.some(row => !row.hidden);
+  element("list").open = true;
 });
-element("find").hidden = cameraCount < 10;
+element("find").addEventListener("keydown", event => {
+  const found = rows.findIndex(row => !row.hidden);
+  if (event.key === "Enter" && found >= 0) { choose(-1); lookThrough(found); }
+});
 
 // ---- words
 document.title = model.title;
@@ -127,8 +137,8 @@ for (const [term, value] of Object.entries(model.facts)) {
 }
 element("hint").textContent = window.matchMedia("(pointer: coarse)").matches
   ? "Drag to turn, two fingers to move, pinch to zoom. Tap a camera to see its photo, tap again to look through it."
-  : "Drag to turn, right button to move, wheel to zoom. Click a camera to look through it; Page Down goes on to the next.";
-element("faces").hidden = !model.thumbnails.some(Boolean);
+  : "Drag to turn, right button to move, wheel to zoom. Click a camera to look through it; Page Down goes on to the next, Escape leaves.";
+for (const label of document.querySelectorAll(".faces")) label.hidden = !model.thumbnails.some(Boolean);
 element("size").value = model.point_size;
 if (window.innerWidth < 600) element("about").open = false;
 requestAnimationFrame(draw);

@@ -1,5 +1,5 @@
 // ---- drawing
-const gl = canvas.getContext("webgl", { antialias: true });
+const gl = canvas.getContext("webgl", { antialias: true, alpha: false });  // what shines through a photo is drawn, not the page below
 if (!gl) { element("failed").hidden = false; element("panel").hidden = true; throw new Error("no WebGL"); }
 function program(vertex, fragment) {
   const made = gl.createProgram();
@@ -26,7 +26,13 @@ const uniform = (from, name) => gl.getUniformLocation(from, name);
 const dots = program(
   `attribute vec3 place; attribute vec3 colour; uniform mat4 camera; uniform float size; uniform float distance; varying vec3 tint;
    void main() { gl_Position = camera * vec4(place, 1.0); tint = colour; gl_PointSize = clamp(size * sqrt(distance / gl_Position.w), 1.0, 64.0); }`,
-  `varying vec3 tint; void main() { if (length(gl_PointCoord - 0.5) > 0.5) discard; gl_FragColor = vec4(tint, 1.0); }`);
+  `varying vec3 tint; uniform vec3 ground;
+   void main() {
+     float away = length(gl_PointCoord - 0.5);
+     if (away > 0.5) discard;
+     float hidden = 1.0 - smoothstep(0.1, 0.4, distance(tint, ground));  // a colour like the ground's gets a grey rim
+     gl_FragColor = vec4(mix(tint, vec3(0.5), hidden * smoothstep(0.2, 0.4, away)), 1.0);
+   }`);
 const strokes = program(  // a segment is two triangles, widened on the screen
   `attribute vec3 eye; attribute vec3 start; attribute vec3 end; attribute vec2 side; attribute float number;
    uniform mat4 camera; uniform vec2 screen; uniform float width; uniform float grow; uniform float chosen; varying float lit;
@@ -62,7 +68,7 @@ for (let camera = 0; camera < cameraCount; camera++)
 const laid = Object.fromEntries(Object.entries(quads).map(([name, values]) => [name, buffer(new Float32Array(values))]));
 function texture(image) {  // a square whose side is a power of two can be reduced smoothly
   const square = document.createElement("canvas"), made = gl.createTexture();
-  square.width = square.height = 2 ** Math.floor(Math.log2(Math.max(image.naturalWidth, image.naturalHeight)));
+  square.width = square.height = 2 ** Math.round(Math.log2(Math.max(image.naturalWidth, image.naturalHeight)));
   square.getContext("2d").drawImage(image, 0, 0, square.width, square.height);
   gl.bindTexture(gl.TEXTURE_2D, made);
   gl.texImage2D(gl.TEXTURE_2D, 0, gl.RGB, gl.RGB, gl.UNSIGNED_BYTE, square);
@@ -91,9 +97,9 @@ function draw(now) {
   requestAnimationFrame(draw);
 }
 function paint(ratio) {
-  const dark = root.dataset.theme !== "light", m = matrix();
+  const dark = root.dataset.theme !== "light", m = matrix(), ground = dark ? [0.063, 0.078, 0.11] : [0.957, 0.961, 0.969];
   gl.viewport(0, 0, canvas.width, canvas.height);
-  gl.clearColor(...(dark ? [0.063, 0.078, 0.11] : [0.957, 0.961, 0.969]), 1);
+  gl.clearColor(...ground, 1);
   gl.clear(gl.COLOR_BUFFER_BIT | gl.DEPTH_BUFFER_BIT);
   gl.enable(gl.DEPTH_TEST);
   gl.useProgram(dots);
@@ -101,11 +107,10 @@ function paint(ratio) {
   gl.uniformMatrix4fv(uniform(dots, "camera"), false, m);
   gl.uniform1f(uniform(dots, "size"), element("size").value * ratio);
   gl.uniform1f(uniform(dots, "distance"), model.view.depth);
+  gl.uniform3f(uniform(dots, "ground"), ...ground);
   gl.drawArrays(gl.POINTS, 0, count);
-  if (element("cameras").checked) {
-    if (element("photos").checked) paintPictures(m);
-    paintStrokes(m, ratio, dark);
-  }
+  paintPictures(m);
+  if (element("cameras").checked) paintStrokes(m, ratio, dark);
   placeCard(m);
 }
 function paintPictures(m) {
@@ -115,10 +120,12 @@ function paintPictures(m) {
   gl.uniform1f(uniform(pictures, "grow"), element("length").value);
   gl.enable(gl.BLEND); gl.blendFunc(gl.SRC_ALPHA, gl.ONE_MINUS_SRC_ALPHA);
   gl.enable(gl.POLYGON_OFFSET_FILL); gl.polygonOffset(1, 1);  // behind its own frame
+  const faces = element("cameras").checked && element("photos").checked;
   for (const [camera, photo] of textures) {
     const eye = corner(camera, 0), way = add(middleOf(camera), eye, -1), grow = element("length").value;
     const apart = Math.hypot(...add(add(eye, way, grow), view.eye, -1)) / (grow * Math.hypot(...way));
-    const opacity = Math.max(0, Math.min(1, (apart - 2) / 3));  // who comes near looks through the photo at the model
+    const face = faces ? Math.max(0, Math.min(1, (apart - 2) / 3)) : 0;  // who comes near looks through the photo at the model
+    const opacity = camera === inside ? Math.max(face, element("opacity").value) : face;
     if (!opacity) continue;
     gl.bindTexture(gl.TEXTURE_2D, photo);
     gl.uniform1f(uniform(pictures, "opacity"), opacity);

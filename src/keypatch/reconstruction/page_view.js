@@ -20,8 +20,10 @@ const corner = (camera, number) => Array.from(frusta.subarray(15 * camera + 3 * 
 const middleOf = camera => scaled([1, 2, 3, 4].map(number => corner(camera, number)).reduce((a, b) => add(a, b)), 0.25);
 
 // ---- the eye: where it is, what it looks at, what is up
+const panelEdge = () => canvas.clientWidth < 700 ? 0 : element("panel").offsetLeft + element("panel").offsetWidth;  // the view's middle is that of the room beside it
 const home = { eye: model.view.eye, target: model.view.target, up: model.view.up,
-  tangent: model.view.tangent * Math.max(1, model.view.aspect * window.innerHeight / window.innerWidth) };  // narrow windows see as much
+  tangent: model.view.tangent * Math.max(1, model.view.aspect * window.innerHeight / (window.innerWidth - panelEdge())) };  // narrow windows see as much
+const MARGIN = 56;  // pixels around a photo that is looked through
 let view = { ...home }, flight = null, wanted = true;
 let chosen = -1, inside = -1;  // the camera that is pointed at, the one that is looked through
 const axes = () => {
@@ -47,8 +49,9 @@ function lookThrough(camera) {
   const eye = corner(camera, 0), face = [1, 2, 3, 4].map(number => corner(camera, number));
   const forward = add(middleOf(camera), eye, -1), depth = Math.hypot(...forward);
   const height = Math.hypot(...add(face[0], face[3], -1)), width = Math.hypot(...add(face[1], face[0], -1));
-  const aspect = canvas.clientWidth / canvas.clientHeight;
-  fly({ eye, target: add(eye, unit(forward), model.view.depth), up: unit(add(face[0], face[3], -1)), tangent: Math.max(height, width / aspect) / 2 / depth }, camera);
+  const tall = canvas.clientHeight, room = [canvas.clientWidth - panelEdge(), tall].map(side => Math.max(side - 2 * MARGIN, side / 2));
+  const tangent = tall * Math.max(width / room[0], height / room[1]) / 2 / depth;
+  fly({ eye, target: add(eye, unit(forward), model.view.depth), up: unit(add(face[0], face[3], -1)), tangent }, camera);
 }
 
 // ---- matrices and projection
@@ -56,7 +59,8 @@ function matrix() {
   const { forward, right, up } = axes(), aspect = canvas.width / canvas.height, near = 0.002, far = 60, f = 1 / view.tangent;
   const a = (far + near) / (near - far), b = 2 * far * near / (near - far);
   const row = (axis, s) => [s * axis[0], s * axis[1], s * axis[2], -s * dot(axis, view.eye)];
-  const x = row(right, f / aspect), y = row(up, f), z = row(forward, -a), w = row(forward, 1);
+  const y = row(up, f), z = row(forward, -a), w = row(forward, 1), shift = panelEdge() / canvas.clientWidth;
+  const x = row(right, f / aspect).map((value, column) => value + shift * w[column]);
   z[3] += b;
   return new Float32Array([0, 1, 2, 3].flatMap(column => [x[column], y[column], z[column], w[column]]));
 }

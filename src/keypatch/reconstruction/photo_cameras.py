@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from keypatch.errors import DataError
-from keypatch.features.photos import Photo, read_header
+from keypatch.features.photos import Header, Photo, read_header
 from keypatch.reconstruction.camera_models import GUESS, Camera
 
 FILM_DIAGONAL = math.hypot(36, 24)  # mm; a focal length "in 35 mm film" has the same angle over the diagonal
@@ -14,9 +14,15 @@ FILM_DIAGONAL = math.hypot(36, 24)  # mm; a focal length "in 35 mm film" has the
 def photo_camera(path: Path, model: str, focal: float | None = None) -> Camera:
     """The camera of a photo as stored in its file; `focal`, in pixels, goes before the EXIF data."""
     try:
-        size, _, film = read_header(path)
+        header = read_header(path)
     except DataError as error:
         raise DataError(f"{error} Leave it out to go on without it.") from error
+    return header_camera(header, model, focal)
+
+
+def header_camera(header: Header, model: str, focal: float | None = None) -> Camera:
+    """The same of a header that was read before."""
+    size, _, film = header
     if focal is not None:
         return Camera.from_focal(model, size, focal, focal_known=True)
     if film > 0:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, ImageDraw
+from PIL import Image, ImageDraw, ImageFont
 
 from keypatch.errors import DataError
 from keypatch.files import write_atomically
@@ -23,16 +23,25 @@ SIZE = (1600, 1000)
 FINER = 2  # everything is drawn this much larger and reduced: smooth edges
 ABOVE, BELOW = np.array([38, 46, 61]), np.array([13, 16, 23])  # the background's colours
 LINE, FACE_TINT = (255, 190, 105), (255, 190, 105, 60)
+TEXT, MARGIN = (151, 162, 181), 28  # of the caption: its colour, and pixels from the edges
 HAZE = 0.3  # how much of its colour the farthest point loses to the background
 MIDDLE_GREY = 0.62  # points are lightened until half of them are as bright: masonry in the shade is hard to see
 
 
 def write_picture(
-    path: Path, points: Points, cameras: Mapping[str, PosedCamera], photos: Mapping[str, Path] | None = None
+    path: Path,
+    points: Points,
+    cameras: Mapping[str, PosedCamera],
+    photos: Mapping[str, Path] | None = None,
+    caption: str = "",
 ) -> None:
-    """A PNG from the viewpoint that shows the most; with `photos`, each camera carries its own that can be read."""
-    encoded = io.BytesIO()
-    draw_model(points, cameras, photos or {}).save(encoded, "PNG")
+    """A PNG from the viewpoint that shows the most; with `photos`, each camera carries its own that can be read.
+
+    The caption is one line below the model, cut off where it is too long.
+    """
+    drawn, encoded = draw_model(points, cameras, photos or {}), io.BytesIO()
+    _write_caption(drawn, caption)
+    drawn.save(encoded, "PNG")
     with write_atomically(path) as file:
         file.write(encoded.getvalue())
 
@@ -45,6 +54,14 @@ def draw_model(points: Points, cameras: Mapping[str, PosedCamera], photos: Mappi
     image = Image.fromarray(np.rint(canvas).astype(np.uint8))
     _draw_cameras(image, cameras, photos, points, view)
     return image.resize(SIZE, Image.Resampling.BOX)
+
+
+def _write_caption(image: Image.Image, caption: str) -> None:
+    font = ImageFont.load_default(size=20)
+    line = " ".join(caption.split())
+    while font.getlength(line) > image.width - 2 * MARGIN:
+        line = line.removesuffix("...")[:-1] + "..."
+    ImageDraw.Draw(image).text((MARGIN, image.height - MARGIN), line, TEXT, font, anchor="ls")
 
 
 def _background(width: int, height: int) -> Float64:
@@ -95,7 +112,7 @@ def lighten(colours: NDArray[np.uint8]) -> Float64:
 
 def _disc_radius(count: int) -> float:
     """Pixels: a few points are drawn larger than many."""
-    return float(np.clip(2.2 * (3000 / count) ** 0.25, 0.8, 3.0))
+    return float(np.clip(2.2 * (3000 / count) ** 0.25, 0.8, 4.0))
 
 
 def _draw_cameras(

@@ -6,8 +6,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from keypatch.detection import Detector, Rule
-from keypatch.detection.loading_colmap import require_pycolmap
+from keypatch.detection.loading_colmap import load_pycolmap
 from keypatch.errors import DataError, Interrupted, KeypatchError
 from keypatch.features import Photo, find_photos
 from keypatch.features.describing import describe
@@ -15,6 +17,7 @@ from keypatch.features.feature_files import read_names
 from keypatch.features.photos import PIXEL_LIMIT
 from keypatch.features.progress import Quiet, Reporter, counted
 from keypatch.matching.many_pairs import match_pairs
+from keypatch.matching.matching import Matching
 from keypatch.matching.pairs import find_pairs
 from keypatch.provenance import provenance
 from keypatch.reconstruction.cameras import PosedCamera, impossible_cameras, read_cameras
@@ -43,7 +46,7 @@ from keypatch.reconstruction.photo_cameras import choose_cameras
 from keypatch.reconstruction.picture import write_picture
 from keypatch.reconstruction.pose_errors import pose_errors
 from keypatch.reconstruction.report import Reconstruction
-from keypatch.reconstruction.text_models import read_points
+from keypatch.reconstruction.text_models import read_observations, read_points
 
 
 def reconstruct(
@@ -59,7 +62,7 @@ def reconstruct(
     max_size: int | None = None,
     upright: bool = False,
     pairs: str | Path = "exhaustive",
-    ratio: float | None = 0.9,
+    ratio: float | None = Matching.ratio,
     cameras: str | Path | None = None,
     camera_model: str = "SIMPLE_RADIAL",
     focal: float | None = None,
@@ -95,7 +98,7 @@ def reconstruct(
         Interrupted: Ctrl-C; the same call goes on, with the features and matches that are there.
     """
     _check(max_error, seed, threads, time_limit)
-    require_pycolmap()
+    load_pycolmap()
     folder, photos = Path(out), find_photos([images] if isinstance(images, str | Path) else images, root)
     if len(photos) < 2:
         raise KeypatchError("A reconstruction needs two photos at least, and a model three.")
@@ -109,8 +112,10 @@ def reconstruct(
     found = None if features is None else read_keypoints(Path(features), own)  # checked before anything is made
     if matches is None:
         find_pairs(pairs, sorted(own))
-    else:
+    elif features is None:
         require_match_file(Path(matches))
+    else:
+        require_one_run(Path(features), Path(matches))
     with _stopping(folder), hold_folder(folder) as unfinished:
         if features is None:
             features = _describe(images, photos, folder / FEATURES, descriptor, progress, reporter(), how)
@@ -208,8 +213,11 @@ def _finish(
     if made.model is not None:
         points = read_points(unfinished / MODEL)
         where = {photo.name: photo.path for photo in photos}
-        write_picture(unfinished / PICTURE, points, posed, where)
-        write_page(unfinished / PAGE, folder.resolve().name, made.short_facts(), points, posed, where)
+        facts, scene, seen = made.short_facts(), folder.resolve().name, read_observations(unfinished / MODEL)
+        sights = dict(zip(seen.names, np.bincount(seen.images, minlength=len(seen.names)).tolist(), strict=True))
+        caption = f"{scene}: {facts['Photos']} photos, {facts['Points']} points, {facts['Reprojection error']}"
+        write_picture(unfinished / PICTURE, points, posed, where, caption)
+        write_page(unfinished / PAGE, scene, facts, points, posed, where, sights)
     swap_in(folder, unfinished, made.to_json())
     return made
 

@@ -11,8 +11,9 @@ from keypatch.geometry.poses import Pose
 
 Float64 = NDArray[np.float64]
 
-ELEVATION = math.radians(28)
+ELEVATIONS = np.radians([18, 28])
 AZIMUTHS = np.radians(np.arange(0, 360, 10))
+ENOUGH = 2000  # points to choose a side by
 # What need not be in the picture: points farther from the middle than 85 of 100 are, and a quarter more; cameras four
 # times as far as half of them.
 MOST_POINTS, MOST_CAMERAS = (0.85, 1.25), (0.5, 4.0)
@@ -54,38 +55,49 @@ def framed(places: Float64, share: float, margin: float) -> NDArray[np.bool_]:
 def choose_viewpoint(xyz: Float64, poses: Sequence[Pose], aspect: float, tangent: float = 0.32) -> Viewpoint:
     """Where to look from at points (n, 3) and cameras; `aspect` is the picture's width over its height.
 
-    Of a circle of places above the scene the one is taken from where the points spread widest, the cameras do not hide
-    behind each other, and one looks with the cameras rather than against them.
+    Of two circles of places above the scene the one is taken from where the points fill the most of the picture, the
+    cameras do not hide behind each other, and one looks with the cameras rather than against them.
     """
     up = upright(poses, xyz)
     shown = xyz[framed(xyz, *MOST_POINTS)]
     centres = np.array([pose.centre for pose in poses])
     centres = centres[framed(centres, *MOST_CAMERAS)]
     ahead = np.mean([pose.rotation[2] for pose in poses], axis=0)
-    turns = [_looking(up, azimuth) for azimuth in AZIMUTHS]
-    scores = [_spread(shown @ turn.T) + 0.5 * _spread(centres @ turn.T) for turn in turns]
-    scores = [s / max(scores) + 0.6 * float(turn[2] @ ahead) for s, turn in zip(scores, turns, strict=True)]
-    best = turns[int(np.argmax(scores))]
+    some = shown[:: -(-len(shown) // ENOUGH)] if len(shown) else shown
+    poses_around = [
+        _step_back(np.concatenate([some, centres]), _looking(up, azimuth, elevation), aspect, tangent)
+        for elevation in ELEVATIONS
+        for azimuth in AZIMUTHS
+    ]
+    scores = [_spread(_seen(some, pose)) + 0.5 * _spread(_seen(centres, pose)) for pose in poses_around]
+    scores = [s / max(scores) + 0.9 * float(p.rotation[2] @ ahead) for s, p in zip(scores, poses_around, strict=True)]
+    best = poses_around[int(np.argmax(scores))].rotation
     return Viewpoint(_step_back(np.concatenate([shown, centres]), best, aspect, tangent), tangent)
 
 
-def _looking(up: Float64, azimuth: float) -> Float64:
+def _looking(up: Float64, azimuth: float, elevation: float) -> Float64:
     """(3, 3) rows right, down, forward of someone who looks down at the scene from this side."""
     start = np.eye(3)[np.argmin(np.abs(up))]
     east = np.cross(up, start)
     east = east / np.linalg.norm(east)
     level = math.cos(azimuth) * east + math.sin(azimuth) * np.cross(up, east)
-    forward = math.cos(ELEVATION) * level - math.sin(ELEVATION) * up
+    forward = math.cos(elevation) * level - math.sin(elevation) * up
     right = np.cross(forward, up)
     right = right / np.linalg.norm(right)
     return np.stack([right, np.cross(forward, right), forward])
 
 
-def _spread(turned: Float64) -> float:
-    """The area that points cover as one sees them: root of the determinant of their covariance in the plane."""
-    if len(turned) < 3:
+def _seen(xyz: Float64, pose: Pose) -> Float64:
+    """(n, 2) where the points are in the picture, in units of its focal length."""
+    seen = xyz @ pose.rotation.T + pose.translation
+    return np.asarray(seen[:, :2] / seen[:, 2:])
+
+
+def _spread(places: Float64) -> float:
+    """The area that places in the picture cover: root of the determinant of their covariance."""
+    if len(places) < 3:
         return 1e-12
-    return math.sqrt(max(float(np.linalg.det(np.cov(turned[:, :2].T))), 1e-24))
+    return math.sqrt(max(float(np.linalg.det(np.cov(places.T))), 1e-24))
 
 
 def _step_back(xyz: Float64, turn: Float64, aspect: float, tangent: float) -> Pose:

@@ -1,4 +1,7 @@
-"""What a file, a folder or a descriptor's name is, what is in it and what is wrong with it."""
+"""What a file, a folder or a descriptor's name is, what is in it and what is wrong with it.
+
+Looking at runs and features needs torch, which takes seconds to come: they are imported where they are found.
+"""
 
 import json
 from collections.abc import Callable, Mapping
@@ -13,27 +16,17 @@ from keypatch.errors import DataError, KeypatchError
 from keypatch.features.feature_files import open_h5
 from keypatch.features.photos import LIST_SUFFIX, SUFFIXES
 from keypatch.files import reason
+from keypatch.patches.image_folders import has_class_folders
 from keypatch.patches.opening import EMBEDDED, find_layout
 from keypatch.reconstruction.output_folder import REPORT
-from keypatch.studies.inspecting_features import look_at_features, look_at_matches
 from keypatch.studies.inspecting_models import look_at_database, look_at_model, look_at_reconstruction
 from keypatch.studies.inspecting_patches import Findings, look_at_hpatches, look_at_phototour
 from keypatch.studies.inspecting_photos import (
-    are_classes,
     has_photos,
     is_photo_list,
     look_at_class_folders,
     look_at_photos,
-)
-from keypatch.studies.inspecting_runs import (
-    look_at_card,
-    look_at_checkpoint,
-    look_at_published,
-    look_at_recipe,
-    look_at_result,
-    look_at_run,
-    look_at_weights,
-    look_at_zoo,
+    usable_classes,
 )
 from keypatch.zoo import names
 
@@ -58,6 +51,8 @@ def inspect(path: str | Path) -> Inspection:
     """
     card = next((card for card in names() if card.name == path), None)  # before a file of that name, as for `find`
     if card is not None:
+        from keypatch.studies.inspecting_runs import look_at_zoo
+
         kind = "shipped descriptor" if card.network else "descriptor made by hand"
         return _collect(card.name, kind, partial(look_at_zoo, card), Path(card.name))
     if str(path) in EMBEDDED:
@@ -99,6 +94,8 @@ def _collect(name: str, kind: str, look: Look, place: Path) -> Inspection:
 
 def _kind_of_folder(folder: Path) -> tuple[str, Look]:
     if (folder / "recipe.toml").exists():
+        from keypatch.studies.inspecting_runs import look_at_run
+
         return "training run", look_at_run
     if (folder / REPORT).exists():
         return "reconstruction", look_at_reconstruction
@@ -107,14 +104,15 @@ def _kind_of_folder(folder: Path) -> tuple[str, Look]:
     try:
         layout = find_layout(folder)
     except DataError as error:
-        if folder.is_dir() and has_photos(folder):
+        parts = has_class_folders(folder)  # the error then names the one to give
+        if has_photos(folder, below=not parts):
             return "folder of photos", look_at_photos
-        neither = "It is no training run either (there is no recipe.toml), and there are no photos in it."
-        return "folder of an unknown kind", _fault(f"{error} {neither}")
+        neither = " It is no training run either (there is no recipe.toml), and there are no photos in it."
+        return "folder of an unknown kind", _fault(f"{error}{'' if parts else neither}")
     if layout == "hpatches":
         return "patch strips (HPatches layout)", look_at_hpatches
-    if layout == "images" and are_classes(folder):
-        return "images in class folders", look_at_class_folders
+    if layout == "images" and (classes := usable_classes(folder)):
+        return "images in class folders", partial(look_at_class_folders, classes)
     if layout == "phototour" and _is_phototour(folder):
         return "patch set (PhotoTour layout)", look_at_phototour
     return "folder of photos", look_at_photos
@@ -128,14 +126,14 @@ def _is_phototour(folder: Path) -> bool:
 
 def _kind_of_file(file: Path) -> tuple[str, Look]:
     suffix = file.suffix.lower()
-    if suffix == ".toml":
-        return "recipe", look_at_recipe
+    if suffix in (".toml", ".pth", ".pt", ".params"):
+        from keypatch.studies.inspecting_runs import look_at_published, look_at_recipe
+
+        return ("recipe", look_at_recipe) if suffix == ".toml" else ("published weights", look_at_published)
     if suffix == ".json":
         return _kind_of_json(file)
     if suffix == ".safetensors":
         return _kind_of_safetensors(file)
-    if suffix in (".pth", ".pt", ".params"):
-        return "published weights", look_at_published
     if suffix in SUFFIXES:
         return "photo", look_at_photos
     if suffix == LIST_SUFFIX and is_photo_list(file):
@@ -164,6 +162,8 @@ def _kind_of_h5(file: Path) -> tuple[str, Look]:
             content.visit(lambda name: found.add(name.rpartition("/")[2]))
     except DataError as error:
         return "unreadable HDF5 file", _fault(str(error))
+    from keypatch.studies.inspecting_features import look_at_features, look_at_matches
+
     if kind == "keypatch-features" or (kind is None and "keypoints" in found):
         return "feature file" if kind else "feature file (hloc's layout)", look_at_features
     if kind == "keypatch-matches" or (kind is None and "matches0" in found):
@@ -176,6 +176,8 @@ def _kind_of_json(file: Path) -> tuple[str, Look]:
         value = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         return "unreadable JSON file", _fault(f"{file} cannot be read as JSON ({error}). Write or copy it again.")
+    from keypatch.studies.inspecting_runs import look_at_card, look_at_result
+
     kind = value.get("format") if isinstance(value, dict) else None
     if kind == "keypatch-result":
         return "result", look_at_result
@@ -191,6 +193,8 @@ def _kind_of_safetensors(file: Path) -> tuple[str, Look]:
     except (SafetensorError, OSError) as error:
         fault = f"{file} cannot be read ({error}). It may be cut off: copy it again."
         return "unreadable safetensors file", _fault(fault)
+    from keypatch.studies.inspecting_runs import look_at_checkpoint, look_at_published, look_at_weights
+
     if kind == "keypatch-checkpoint":
         return "checkpoint of a training run", look_at_checkpoint
     if kind == "keypatch-weights":

@@ -3,7 +3,7 @@
 import shlex
 import warnings
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from keypatch.errors import DataError
@@ -11,46 +11,50 @@ from keypatch.features.photos import (
     SUFFIXES,
     Photo,
     PhotoFile,
+    Require,
     check_photo,
     find_photos,
     odd_orientations,
     visible_files,
 )
-from keypatch.patches.image_folders import SIDE, find_classes
+from keypatch.patches.image_folders import SIDE, find_classes, require_square
 from keypatch.reconstruction.camera_models import GUESS, Camera
-from keypatch.reconstruction.photo_cameras import photo_camera
+from keypatch.reconstruction.photo_cameras import header_camera
 from keypatch.studies.inspecting_patches import Findings
 
 _NAMED = 10  # photos listed
+_BEGINNING = 2**16  # characters of a text that show what it is
 _TO_CONVERT = {".arw", ".avif", ".cr2", ".cr3", ".dng", ".heic", ".heif", ".jxl", ".nef", ".orf", ".raf", ".rw2"}
 
 
-def has_photos(folder: Path) -> bool:
-    """Whether photos lie in the folder itself, also such as must be converted first."""
-    return any(file.suffix.lower() in SUFFIXES | _TO_CONVERT for file in folder.iterdir())
+def has_photos(folder: Path, *, below: bool = False) -> bool:
+    """Whether photos lie in the folder itself, or also `below` it; such as must be converted first are among them."""
+    files = visible_files(folder) if below else folder.iterdir()
+    return any(file.suffix.lower() in SUFFIXES | _TO_CONVERT for file in files)
 
 
 def is_photo_list(file: Path) -> bool:
     """Whether the first line of a text, but for comments, names a photo: one that is there, or in one word."""
     try:
-        lines = file.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError):
+        with file.open(encoding="utf-8") as text:
+            lines = text.read(_BEGINNING).splitlines()
+        first = next((line.strip() for line in lines if line.strip() and not line.startswith("#")), "")
+        return Path(first).suffix.lower() in SUFFIXES and (len(first.split()) == 1 or (file.parent / first).exists())
+    except (OSError, ValueError):  # of a text that is none, and of a name that no file can have
         return False
-    first = next((line.strip() for line in lines if line.strip() and not line.startswith("#")), "")
-    return Path(first).suffix.lower() in SUFFIXES and (len(first.split()) == 1 or (file.parent / first).exists())
 
 
-def are_classes(folder: Path) -> bool:
-    """Whether its folders of images can be classes: none lies beside another, and two have two images at least."""
+def usable_classes(folder: Path) -> Mapping[str, list[Path]]:
+    """The images of its class folders; none where one lies beside another, or fewer than two have two images."""
     try:
-        return sum(len(images) > 1 for images in find_classes(folder).values()) > 1
+        classes = find_classes(folder)
     except DataError:
-        return False
+        return {}
+    return classes if sum(len(images) > 1 for images in classes.values()) > 1 else {}
 
 
-def look_at_class_folders(folder: Path) -> Findings:
+def look_at_class_folders(classes: Mapping[str, list[Path]], folder: Path) -> Findings:
     """Images in folders, which may be classes or just photos."""
-    classes = find_classes(folder)
     sizes = [len(images) for images in classes.values()]
     yield "classes", f"{len(sizes):,}, {sum(sizes) / len(sizes):.1f} images each ({min(sizes)} to {max(sizes)})"
     if single := sizes.count(1):
@@ -58,16 +62,23 @@ def look_at_class_folders(folder: Path) -> Findings:
     yield "names", _listed(list(classes))
     yield "images", f"{sum(sizes):,}, read as grey squares of {SIDE}x{SIDE} pixels"
     images = [image for members in classes.values() for image in members]
-    yield from _photo_facts([Photo(image.relative_to(folder).as_posix(), image) for image in images])
+    files, faults = _checked([Photo(image.relative_to(folder).as_posix(), image) for image in images], require_square)
+    yield from _file_facts(files, faults)
     yield "next", f"{_describe(folder)}, if they are photos to be matched"
 
 
 def look_at_photos(place: Path) -> Findings:
     """A folder of photos, a list of them, or a photo."""
+    photos = [place]
     if place.is_dir():
-        yield from _other_files(place)
-    photos = find_photos([place])
-    yield from _photo_facts(photos)
+        found = visible_files(place)
+        yield from _left_out(found)
+        photos = [file for file in found if file.suffix.lower() in SUFFIXES]
+    files, faults = _checked(find_photos(photos, place if place.is_dir() else None))
+    yield from _file_facts(files, faults)
+    if files:
+        yield "orientation", _orientations({name: file.header.orientation for name, file in files.items()})
+        yield "focal length", _focals([header_camera(file.header, "SIMPLE_PINHOLE") for file in files.values()])
     yield "next", _describe(place)
 
 
@@ -75,24 +86,27 @@ def _describe(place: Path) -> str:
     return f"keypatch describe {shlex.quote(str(place))} --out features.h5"
 
 
-def _photo_facts(photos: Sequence[Photo]) -> Findings:
-    files, cameras, faults = dict[str, PhotoFile](), list[Camera](), list[str]()
+def _checked(photos: Sequence[Photo], require: Require | None = None) -> tuple[dict[str, PhotoFile], list[str]]:
+    """Those that can be read by name, and a sentence of each that cannot."""
+    files, faults = dict[str, PhotoFile](), list[str]()
     for photo in photos:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # Pillow's, of damaged EXIF data, which count as none
-                files[photo.name] = check_photo(photo.path)
-                cameras.append(photo_camera(photo.path, "SIMPLE_PINHOLE"))
+                files[photo.name] = check_photo(photo.path, require)
         except DataError as error:
             faults.append(f"{photo.origin}: {error}" if photo.origin else str(error))
+    return files, faults
+
+
+def _file_facts(files: Mapping[str, PhotoFile], faults: Sequence[str]) -> Findings:
+    count = len(files) + len(faults)
     unread = [f"{len(faults):,} cannot be read"] if faults else []
     formats = Counter(file.format for file in files.values()).most_common()
-    yield "photos", f"{len(photos):,} ({', '.join([f'{count:,} {name}' for name, count in formats] + unread)})"
+    yield "photos", f"{count:,} ({', '.join([f'{number:,} {name}' for name, number in formats] + unread)})"
     if files:
         yield "sizes", _sizes([file.header.size for file in files.values()])
         yield "pixels", _pixels(list(files.values()))
-        yield "orientation", _orientations({name: file.header.orientation for name, file in files.items()})
-        yield "focal length", _focals(cameras)
     yield from map(DataError, faults[:_NAMED])
     if len(faults) > _NAMED:
         yield DataError(f"{len(faults) - _NAMED:,} more photos cannot be read.")
@@ -133,9 +147,9 @@ def _focals(cameras: Sequence[Camera]) -> str:
     return f"{pixels} pixels (EXIF) of {len(known):,} of {len(cameras):,}; of the others {guess}"
 
 
-def _other_files(folder: Path) -> Findings:
+def _left_out(files: Iterable[Path]) -> Findings:
     """What `describe` passes over."""
-    kinds = Counter(file.suffix.lower() or file.name for file in visible_files(folder))
+    kinds = Counter(file.suffix.lower() or file.name for file in files)
     others = {kind: count for kind, count in sorted(kinds.items()) if kind not in SUFFIXES}
     if others:
         foreign = ", ".join(kind for kind in others if kind in _TO_CONVERT)

@@ -1,0 +1,197 @@
+"""Whole reconstructions beside COLMAP's own: `python bench/sfm.py --data $DATA/strecha --out docs/results/sfm.json`.
+
+For each scene, a folder with `images` and true cameras (`cameras`, `gt` or `poses`), and each ratio (1 is no test):
+pycolmap's own SIFT with exhaustive matching, and ours with each descriptor. Everyone gets the known intrinsics, the
+same budget of keypoints and the same verification and mapping, with one seed and one thread. What is done is kept in
+the folder `--work` and not done again.
+"""
+
+import argparse
+import json
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from keypatch import describe, reconstruct
+from keypatch.files import write_json
+from keypatch.provenance import provenance
+from keypatch.reconstruction.cameras import read_cameras
+from keypatch.reconstruction.pose_errors import pose_errors
+
+COLMAP = "COLMAP SIFT"
+MAX_ERROR, SEED = 4.0, 0
+TRUTH = ("cameras", "gt", "poses")
+COLUMNS = {
+    "photos": lambda row: f"{row['registered']} of {row['photos']}",
+    "points": lambda row: f"{row['points']:,}",
+    "track length": lambda row: f"{row['track_length']:.2f}",
+    "reprojection px": lambda row: f"{row['reprojection_error']:.3f}",
+    "rotation °, median / max": lambda row: _pair(row, "rotation_median_degrees", "rotation_max_degrees", 3),
+    "position, median / max": lambda row: _pair(row, "position_median", "position_max", 3),
+    "% of the span": lambda row: _pair(row, "position_median_percent", "position_max_percent", 3),
+    "seconds": lambda row: f"{row['seconds']:.0f}",
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--scenes", nargs="+", default=["entry-P10", "castle-P19"])
+    parser.add_argument("--descriptors", nargs="+", default=["rootsift", "hynet-notredame"])
+    parser.add_argument("--ratios", nargs="+", type=float, default=[1.0, 0.8])
+    parser.add_argument("--keypoints", type=int, default=4096)
+    parser.add_argument("--work", type=Path, default=Path("runs/sfm"))
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--baseline", nargs=3, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.baseline:
+        folder, scene, ratio = arguments.baseline
+        run_colmap_sift(Path(folder), Path(scene), float(ratio), arguments.keypoints)
+        return
+    rows = []
+    for scene in arguments.scenes:
+        for pipeline in [COLMAP, *arguments.descriptors]:
+            for ratio in arguments.ratios:
+                rows.append(row_of(arguments.data / scene, pipeline, ratio, arguments.keypoints, arguments.work))
+                print_table(rows[-1:], head=len(rows) == 1)
+    if arguments.out:
+        settings = {"keypoints": arguments.keypoints, "max_error": MAX_ERROR, "seed": SEED, "threads": 1}
+        result = {"bench": "sfm", "settings": settings, "rows": rows, "provenance": provenance().to_json()}
+        write_json(arguments.out, result)
+        print(f"written to {arguments.out}")
+
+
+def row_of(scene: Path, pipeline: str, ratio: float, keypoints: int, work: Path) -> dict[str, Any]:
+    """One line of the table, from the folder of work if it is there already."""
+    folder = work / f"{scene.name}-{pipeline.replace(' ', '-').lower()}-{keypoints}-{ratio:g}"
+    done = folder.with_name(f"{folder.name}.json")
+    if done.exists():
+        return dict(json.loads(done.read_text(encoding="utf-8")))
+    work.mkdir(parents=True, exist_ok=True)
+    numbers = (run_baseline if pipeline == COLMAP else run_ours)(folder, scene, pipeline, ratio, keypoints)
+    row = {"scene": scene.name, "pipeline": pipeline, "ratio": ratio, **numbers}
+    write_json(done, row)
+    return row
+
+
+def truth_of(scene: Path) -> Path:
+    return next(scene / name for name in TRUTH if (scene / name).is_dir())
+
+
+def run_ours(folder: Path, scene: Path, descriptor: str, ratio: float, keypoints: int) -> dict[str, Any]:
+    """Describing is shared by the ratios of a descriptor, and its seconds count for each."""
+    features = folder.with_name(f"{scene.name}-{Path(descriptor).name}-{keypoints}.h5")
+    timing = features.with_suffix(".seconds")
+    if not timing.exists():
+        start = time.monotonic()
+        describe(scene / "images", features, descriptor, keypoints=keypoints)
+        timing.write_text(str(time.monotonic() - start))
+    start = time.monotonic()
+    made = reconstruct(
+        scene / "images",
+        folder,
+        features=features,
+        ratio=None if ratio == 1 else ratio,
+        cameras=truth_of(scene),
+        max_error=MAX_ERROR,
+        seed=SEED,
+    )
+    seconds = time.monotonic() - start + float(timing.read_text())
+    errors = made.pose_errors.summary() if made.pose_errors else {}
+    return made.to_json()["statistics"] | errors | {"photos": len(made.photos), **made.pairs(), "seconds": seconds}
+
+
+def run_baseline(folder: Path, scene: Path, pipeline: str, ratio: float, keypoints: int) -> dict[str, Any]:
+    """pycolmap from the pixels to the model, in a process of its own."""
+    shutil.rmtree(folder, ignore_errors=True)
+    start = time.monotonic()
+    words = ["--data", str(scene.parent), "--keypoints", str(keypoints)]
+    command = [sys.executable, __file__, *words, "--baseline", str(folder), str(scene), str(ratio)]
+    subprocess.run(command, check=True)
+    numbers = json.loads((folder / "numbers.json").read_text(encoding="utf-8"))
+    truth = {name: posed.pose for name, posed in read_cameras(truth_of(scene)).items()}
+    found = {name: posed.pose for name, posed in read_cameras(folder / "model").items()}
+    return numbers | pose_errors(found, truth).summary() | {"seconds": time.monotonic() - start}
+
+
+def run_colmap_sift(folder: Path, scene: Path, ratio: float, keypoints: int) -> None:
+    """SIFT, exhaustive matching and verification by pycolmap; known cameras and the mapping as ours."""
+    from keypatch.detection.loading_colmap import load_pycolmap
+    from keypatch.reconstruction.colmap import map_incrementally, open_database, read_pairs, write_model
+
+    pycolmap = load_pycolmap()
+    for name in ("model", "colmap"):
+        (folder / name).mkdir(parents=True)
+    database, known = folder / "database.db", read_cameras(truth_of(scene))
+    extraction, matching = pycolmap.FeatureExtractionOptions(), pycolmap.FeatureMatchingOptions()
+    verification = pycolmap.TwoViewGeometryOptions()
+    extraction.use_gpu, extraction.num_threads, extraction.sift.max_num_features = False, 1, keypoints
+    matching.use_gpu, matching.num_threads, matching.sift.max_ratio = False, 1, ratio
+    verification.ransac.max_error, verification.ransac.random_seed = MAX_ERROR, SEED
+    pycolmap.set_random_seed(SEED)
+    pycolmap.extract_features(
+        str(database), str(scene / "images"), camera_mode=pycolmap.CameraMode.PER_IMAGE, extraction_options=extraction
+    )
+    with open_database(database) as opened:
+        fixed = set_cameras(opened, known)
+    pycolmap.match_exhaustive(str(database), matching_options=matching, verification_options=verification)
+    model = map_incrementally(
+        database,
+        folder / "colmap",
+        seed=SEED,
+        threads=1,
+        constant_cameras=fixed,
+        seconds=None,
+        on_start=_idle,
+        on_next=_idle,
+    )
+    with open_database(database) as opened:
+        pairs = read_pairs(opened)
+        photos = opened.num_images()
+    statistics, _ = write_model(model, folder / "model")
+    counts = {"photos": photos, "matched": len(pairs), "verified": sum(pair.inliers > 0 for pair in pairs)}
+    counts |= {"matches": sum(pair.matches for pair in pairs), "inliers": sum(pair.inliers for pair in pairs)}
+    write_json(folder / "numbers.json", vars(statistics) | counts)
+
+
+def set_cameras(database: Any, known: Any) -> list[int]:
+    """Replaces pycolmap's guesses by the known cameras; returns their numbers."""
+    import pycolmap
+
+    fixed = []
+    for image in database.read_all_images():
+        if image.name in known:
+            camera = known[image.name].camera
+            row = pycolmap.Camera(
+                model=camera.model, width=camera.width, height=camera.height, params=list(camera.params)
+            )
+            row.camera_id, row.has_prior_focal_length = image.camera_id, True
+            database.update_camera(row)
+            fixed.append(image.camera_id)
+    return fixed
+
+
+def print_table(rows: Sequence[dict[str, Any]], *, head: bool) -> None:
+    """Lines of markdown, as they stand in docs/results/sfm.md."""
+    if head:
+        print("| " + " | ".join(["scene", "pipeline", "ratio test", *COLUMNS]) + " |")
+        print("|" + "---|" * 3 + "---:|" * len(COLUMNS))
+    for row in rows:
+        ratio = "none" if row["ratio"] == 1 else f"{row['ratio']:g}"
+        cells = [row["scene"], row["pipeline"], ratio, *(show(row) for show in COLUMNS.values())]
+        print("| " + " | ".join(cells) + " |", flush=True)
+
+
+def _pair(row: dict[str, Any], first: str, second: str, decimals: int) -> str:
+    return f"{row[first]:.{decimals}f} / {row[second]:.{decimals}f}" if first in row else "-"
+
+
+def _idle() -> None: ...
+
+
+if __name__ == "__main__":
+    main()
