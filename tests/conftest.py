@@ -8,6 +8,8 @@ import pytest
 from hypothesis import settings
 from PIL import Image
 
+pytest_plugins = ["chromium"]
+
 os.environ.setdefault("OMP_NUM_THREADS", "2")  # before the first import of torch or numpy
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # on a busy machine waiting threads would spin
 os.environ.setdefault("KEYPATCH_SHARED", str(Path(__file__).parents[2] / "shared"))
