@@ -41,7 +41,7 @@ def test_so_few_that_agree_by_chance_are_told_as_such(tmp_path: Path) -> None:
     paths = tmp_path / "astronaut.png", tmp_path / "brick.png"
     for path, photo in zip(paths, (data.astronaut(), data.brick()), strict=True):
         Image.fromarray(photo).save(path)
-    assert "so few do in unrelated photos too" in match(*paths, "rootsift", keypoints=300).sentences()[-1]
+    assert "so few do in unrelated photos too" in match(*paths, "rootsift", keypoints=300, ratio=None).sentences()[-1]
 
 
 @pytest.fixture(scope="module")
