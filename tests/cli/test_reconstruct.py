@@ -160,7 +160,7 @@ def test_a_crash_of_colmap_is_a_sentence_and_code_two(
         (["--camera-model", "WIDE"], ["WIDE", "SIMPLE_RADIAL"]),
         (["--cameras", "nowhere"], ["nowhere"]),
         (["--features", "nowhere.h5"], ["--keypoints", "--features"]),
-        (["--matches", "nowhere.h5", "--ratio", 0.9], ["--ratio", "--matches"]),
+        (["--matches", "nowhere.h5", "--ratio", 0.8], ["--ratio", "--matches"]),
         (["--descriptor", "rootsift", "--pixel-limit", 1000], ["--pixel-limit", "leave out"]),
         (["--descriptor", "rootsift", "--ratio", 2], ["ratio", "2"]),
         (["--descriptor", "rootsift", "--pairs", "sequence:x"], ["sequence"]),

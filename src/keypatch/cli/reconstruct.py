@@ -55,7 +55,7 @@ def reconstruct(
     max_size: options.MaxSize = None,
     upright: options.Upright = False,
     pairs: Pairs = "exhaustive",
-    ratio: Ratio = 0.9,
+    ratio: Ratio = 0.85,
     cameras: Cameras = None,
     camera_model: CameraModel = "SIMPLE_RADIAL",
     focal: Focal = None,

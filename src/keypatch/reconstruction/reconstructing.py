@@ -17,7 +17,6 @@ from keypatch.features.feature_files import read_names
 from keypatch.features.photos import PIXEL_LIMIT
 from keypatch.features.progress import Quiet, Reporter, counted
 from keypatch.matching.many_pairs import match_pairs
-from keypatch.matching.matching import Matching
 from keypatch.matching.pairs import find_pairs
 from keypatch.provenance import provenance
 from keypatch.reconstruction.cameras import PosedCamera, impossible_cameras, read_cameras
@@ -62,7 +61,7 @@ def reconstruct(
     max_size: int | None = None,
     upright: bool = False,
     pairs: str | Path = "exhaustive",
-    ratio: float | None = Matching.ratio,
+    ratio: float | None = 0.85,  # stricter than `match`: docs/results/defaults.md
     cameras: str | Path | None = None,
     camera_model: str = "SIMPLE_RADIAL",
     focal: float | None = None,
