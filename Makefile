@@ -3,14 +3,14 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: quickstart test test-slow lint bench
+.PHONY: quickstart test test-slow lint bench docs
 .DEFAULT_GOAL := quickstart
 
 quickstart: .venv/.installed
 	$(BIN)/keypatch quickstart
 
 test: .venv/.installed-dev
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal
 
 test-slow: .venv/.installed-dev
 	$(BIN)/python -m pytest -q -m slow
@@ -27,6 +27,12 @@ bench: .venv/.installed-dev
 	$(BIN)/python bench/cutting.py
 	$(BIN)/python bench/neighbours.py
 	$(BIN)/python bench/photos.py
+
+# The pictures, the example page and the notebook that the docs show, made again by what they show.
+docs: .venv/.installed-dev
+	$(BIN)/python docs/match_picture.py
+	$(BIN)/python docs/example_report.py
+	$(BIN)/python tests/notebooks.py examples/first-steps.ipynb
 
 # The stamps are younger than what they were made from, so a second call installs nothing.
 .venv/.installed: pyproject.toml constraints.txt | $(BIN)/python

@@ -3,7 +3,7 @@
     python bench/defaults.py --data $DATA --out runs/defaults [--study ratio keypoints extent]
 
 Scores on the sequences boat, leuven, trees and wall of oxford/ and on scenes of photos/, against the poses beside them.
-Rows are kept in --out, so that a stopped run goes on.
+Rows are kept in --out, so that a stopped run is resumed.
 """
 
 import argparse
@@ -16,19 +16,20 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from poses import UNITS, evaluate_poses
 
-from keypatch.benchmarks.homography import Homography, evaluate_homographies
-from keypatch.benchmarks.planar_sequences import read_planar_sequences
-from keypatch.benchmarks.posed_scenes import read_posed_scene
-from keypatch.benchmarks.relative_pose import UNITS, evaluate_poses
+from keypatch.benchmarks.imc.scenes import read_posed_scene
+from keypatch.benchmarks.planar.homography import MATCHING, Homography, evaluate_homographies
+from keypatch.benchmarks.planar.sequences import read_planar_sequences
 from keypatch.detection import Dog, keep_orientations
 from keypatch.detection.budget import suppression_radius
 from keypatch.features import Features, Photo, read_photo
-from keypatch.features.extracting import describe_keypoints
+from keypatch.features.extraction import describe_keypoints
 from keypatch.files import write_json
 from keypatch.geometry import Keypoints
+from keypatch.matching.matching import Matching
 from keypatch.matching.neighbours import match_descriptors
-from keypatch.zoo import find
+from keypatch.zoo import load
 
 SEQUENCES = ("boat", "leuven", "trees", "wall")
 SCENES = ("sceaux", "lund_door", "cyprus", "kermit", "et", "tire")
@@ -142,7 +143,7 @@ class Bank:
     """Descriptors of the points of photographs, each computed when first asked for."""
 
     def __init__(self, descriptor: str, sigmas: float | None) -> None:
-        self._describer, self._sigmas = find(descriptor), sigmas
+        self._describer, self._sigmas = load(descriptor), sigmas
         self._rows: dict[Path, NDArray[np.float32]] = {}
         self._known: dict[Path, NDArray[np.bool_]] = {}
 
@@ -164,7 +165,7 @@ def score(line: Line, bank: Bank, data: Path, scenes: Sequence[str]) -> dict[str
     sequences = [each for each in read_planar_sequences(data / "oxford") if each.name in SEQUENCES]
     photos = [photo for sequence in sequences for photo in sequence.photos]
     planes = evaluate_homographies(
-        bank.features(photos, line), sequences, Homography(ratio=line.ratio, pictures=False)
+        bank.features(photos, line), sequences, Homography(matching=replace(MATCHING, ratio=line.ratio), pictures=False)
     ).scores
     scores = {name: planes[name] for name in ("mma1", "mma3", "count.within3", "accuracy3")}
     for name in scenes:
@@ -174,7 +175,9 @@ def score(line: Line, bank: Bank, data: Path, scenes: Sequence[str]) -> dict[str
             poses = evaluate_poses(
                 features,
                 scene,
-                lambda first, second: match_descriptors(first.descriptors, second.descriptors, line.ratio),
+                lambda first, second: match_descriptors(
+                    first.descriptors, second.descriptors, Matching(ratio=line.ratio)
+                ),
                 SEEDS,
                 unit,
             ).scores

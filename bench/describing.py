@@ -22,7 +22,7 @@ from keypatch.files import write_json
 from keypatch.networks import HyNet, L2Net, NetworkSpec, PatchNetwork, has_fast_bfloat16, prepare
 from keypatch.provenance import provenance
 from keypatch.training.machine import keep_heap
-from keypatch.zoo import find
+from keypatch.zoo import load
 
 FLOPS_PER_PATCH = 78.18e6  # the trunk: 39.09 million multiply-adds
 SPECS: dict[str, NetworkSpec] = {"hardnet": L2Net(), "hynet": HyNet()}
@@ -142,7 +142,7 @@ def bfloat16_changes(descriptor: str | None, data: Path | None) -> list[dict[str
         changes.append({"network": name, "bfloat16 moves an entry by at most": largest, "least cosine": cosine})
     if descriptor and data:
         for kind in precisions():
-            scores = evaluate_ubc(find(descriptor, "cpu", kind), data).scores
+            scores = evaluate_ubc(load(descriptor, "cpu", kind), data).scores
             rates = {name: score for name, score in scores.items() if name.startswith("fpr95")}
             changes.append({"descriptor": descriptor, "data": data.name, "precision": kind} | rates)
     return changes

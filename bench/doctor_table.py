@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from PIL import Image
 from skimage import data
 
-from keypatch.doctor.examining import examine
-from keypatch.features.describing import describe
+from keypatch.doctor.examination import examine
+from keypatch.features.description import describe
 from keypatch.files import write_text
 
 KINDS = (planting.HLOC, planting.COLMAP)

@@ -25,10 +25,9 @@ import torch
 from numpy.typing import NDArray
 from racing import peak_mb
 
-from keypatch.benchmarks.hpatches_descriptors import StripDescriptors
-from keypatch.benchmarks.hpatches_draws import draw_tasks
-from keypatch.benchmarks.hpatches_scores import score_strips
-from keypatch.benchmarks.hpatches_tasks import Tasks, read_tasks
+from keypatch.benchmarks.hpatches.descriptors import StripDescriptors
+from keypatch.benchmarks.hpatches.lists import Tasks, draw_tasks, read_tasks
+from keypatch.benchmarks.hpatches.scores import score_strips
 from keypatch.files import write_json
 from keypatch.patches.hpatches import STRIPS
 from keypatch.provenance import provenance

@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 from racing import race, take_turns
 
 from keypatch.files import write_json
-from keypatch.matching import match_descriptors
+from keypatch.matching.matching import Matching
+from keypatch.matching.neighbours import match_descriptors
 from keypatch.provenance import provenance
 
 SLOW_ABOVE = 20_000  # vectors
@@ -89,7 +90,7 @@ def vectors(count: int) -> tuple[Vectors, Vectors]:
 
 
 def by_keypatch(a: Vectors, b: Vectors) -> Pairs:
-    return match_descriptors(a, b, device="cpu").indices.astype(np.int64)
+    return match_descriptors(a, b, Matching(ratio=None), device="cpu").indices.astype(np.int64)
 
 
 def by_faiss(a: Vectors, b: Vectors) -> Pairs:

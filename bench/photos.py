@@ -22,7 +22,7 @@ from keypatch.describers import Describer, SiftDescriber
 from keypatch.describers.network import NetworkDescriber
 from keypatch.detection import Dog, spend
 from keypatch.features import Extraction, extract, read_photo
-from keypatch.features.extracting import describe_keypoints
+from keypatch.features.extraction import describe_keypoints
 from keypatch.files import write_json
 from keypatch.geometry import Keypoints, from_opencv
 from keypatch.networks import HyNet, L2Net, NetworkSpec

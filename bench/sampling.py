@@ -18,11 +18,10 @@ from racing import race, take_turns
 from keypatch.losses import Moment, State
 from keypatch.patches import open_patches
 from keypatch.recipes import RECIPES
-from keypatch.training.choosing import choose_pairs, chooser_of
-from keypatch.training.feeding import Batches
+from keypatch.training.batches import Batches
 from keypatch.training.machine import choose_precision, keep_heap
 from keypatch.training.optimizers import parameter_groups
-from keypatch.training.stepping import Step
+from keypatch.training.step import Step, choose_pairs, chooser_of
 
 CONTESTANTS = ("hardnet", "adasample", "adasample_few", "adasample_memory")
 

@@ -13,14 +13,18 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 from keypatch import describe, reconstruct
+from keypatch.colmap.known_cameras import read_cameras
+from keypatch.features import Extraction
 from keypatch.files import write_json
+from keypatch.matching.matching import Matching
+from keypatch.metrics.poses import pose_errors
 from keypatch.provenance import provenance
-from keypatch.reconstruction.cameras import read_cameras
-from keypatch.reconstruction.pose_errors import pose_errors
+from keypatch.reconstruction import Inputs, Mapping
 
 COLMAP = "COLMAP SIFT"
 MAX_ERROR, SEED = 4.0, 0
@@ -88,17 +92,15 @@ def run_ours(folder: Path, scene: Path, descriptor: str, ratio: float, keypoints
     timing = features.with_suffix(".seconds")
     if not timing.exists():
         start = time.monotonic()
-        describe(scene / "images", features, descriptor, keypoints=keypoints)
+        describe(scene / "images", features, descriptor, Extraction(keypoints=keypoints))
         timing.write_text(str(time.monotonic() - start))
     start = time.monotonic()
     made = reconstruct(
         scene / "images",
         folder,
-        features=features,
-        ratio=None if ratio == 1 else ratio,
-        cameras=truth_of(scene),
-        max_error=MAX_ERROR,
-        seed=SEED,
+        Mapping(max_error=MAX_ERROR, seed=SEED),
+        inputs=Inputs(features=features, cameras=truth_of(scene)),
+        matching=Matching(ratio=None if ratio == 1 else ratio, model=None),
     )
     seconds = time.monotonic() - start + float(timing.read_text())
     errors = made.pose_errors.summary() if made.pose_errors else {}
@@ -120,8 +122,8 @@ def run_baseline(folder: Path, scene: Path, pipeline: str, ratio: float, keypoin
 
 def run_colmap_sift(folder: Path, scene: Path, ratio: float, keypoints: int) -> None:
     """SIFT, exhaustive matching and verification by pycolmap; known cameras and the mapping as ours."""
-    from keypatch.detection.loading_colmap import load_pycolmap
-    from keypatch.reconstruction.colmap import map_incrementally, open_database, read_pairs, write_model
+    from keypatch.colmap.mapper import map_incrementally, read_verified_pairs, write_model
+    from keypatch.colmap.package import load_pycolmap
 
     pycolmap = load_pycolmap()
     for name in ("model", "colmap"):
@@ -136,7 +138,7 @@ def run_colmap_sift(folder: Path, scene: Path, ratio: float, keypoints: int) -> 
     pycolmap.extract_features(
         str(database), str(scene / "images"), camera_mode=pycolmap.CameraMode.PER_IMAGE, extraction_options=extraction
     )
-    with open_database(database) as opened:
+    with closing(pycolmap.Database.open(str(database))) as opened:
         fixed = set_cameras(opened, known)
     pycolmap.match_exhaustive(str(database), matching_options=matching, verification_options=verification)
     model = map_incrementally(
@@ -149,8 +151,8 @@ def run_colmap_sift(folder: Path, scene: Path, ratio: float, keypoints: int) -> 
         on_start=_idle,
         on_next=_idle,
     )
-    with open_database(database) as opened:
-        pairs = read_pairs(opened)
+    with closing(pycolmap.Database.open(str(database))) as opened:
+        pairs = read_verified_pairs(opened)
         photos = opened.num_images()
     statistics, _ = write_model(model, folder / "model")
     counts = {"photos": photos, "matched": len(pairs), "verified": sum(pair.inliers > 0 for pair in pairs)}

@@ -7,6 +7,7 @@ the process had before its first one is taken off.
 
 import argparse
 import json
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,10 +22,10 @@ from keypatch.networks import has_fast_bfloat16
 from keypatch.provenance import provenance
 from keypatch.recipes import HARDNET, HYNET
 from keypatch.training import Recipe
-from keypatch.training.feeding import Batch
+from keypatch.training.batches import Batch
 from keypatch.training.machine import choose_compile, compiled, keep_heap
 from keypatch.training.optimizers import parameter_groups
-from keypatch.training.stepping import CHUNK, Step
+from keypatch.training.step import CHUNK, Step
 
 FLOPS_PER_PAIR = 2 * 3 * 78.18e6  # two patches; forward and backward cost three times the forward
 RECIPES = {"hardnet": HARDNET, "hynet": HYNET}
@@ -35,21 +36,26 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=1024)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--networks", nargs="+", choices=RECIPES, default=list(RECIPES))
+    parser.add_argument("--processor-time", action="store_true", help="for one thread on a machine with other work")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--contestant", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     if arguments.contestant:
-        compete(json.loads(arguments.contestant), arguments.pairs)
+        clock = time.process_time if arguments.processor_time else time.perf_counter
+        compete(json.loads(arguments.contestant), arguments.pairs, clock)
         return
     rows = []
-    for network in RECIPES:  # one network after the other: the activations of all would not fit beside each other
+    for network in arguments.networks:  # one after the other: the activations of all would not fit beside each other
         field = contestants(network)
         options = ["--pairs", str(arguments.pairs), "--threads", str(arguments.threads)]
+        options += ["--processor-time"] if arguments.processor_time else []
         rows += rows_of(network, field, race(__file__, field, options, arguments.rounds), arguments.pairs)
     print_table(rows)
     if arguments.out:
         settings = {"pairs": arguments.pairs, "threads": arguments.threads, "rounds": arguments.rounds}
+        settings |= {"processor_time": arguments.processor_time}
         write_json(
             arguments.out,
             {"bench": "training", "settings": settings, "rows": rows, "provenance": provenance().to_json()},
@@ -67,9 +73,9 @@ def contestants(network: str) -> list[dict[str, Any]]:
     ]
 
 
-def compete(contestant: dict[str, Any], pairs: int) -> None:
+def compete(contestant: dict[str, Any], pairs: int, clock: Callable[[], float]) -> None:
     if contestant["who"] == "gemm":
-        take_turns(gemm())
+        take_turns(gemm(), clock)
         return
     if contestant["heap"] == "kept":
         keep_heap()
@@ -77,7 +83,7 @@ def compete(contestant: dict[str, Any], pairs: int) -> None:
     x = torch.rand((2 * pairs, 1, 32, 32), generator=torch.Generator().manual_seed(0)) * 255
     make = plain_step if contestant["who"] == "kornia" else our_step
     work = make(recipe, x, contestant.get("precision", "float32"))
-    take_turns(work)
+    take_turns(work, clock)
 
 
 def plain_step(recipe: Recipe, x: Tensor, precision: str) -> Callable[[], object]:

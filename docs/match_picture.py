@@ -23,7 +23,8 @@ def main() -> None:
         paths = Path(folder, "photo.png"), Path(folder, "turned.png")
         for path, pixels in zip(paths, (photo, turned), strict=True):
             Image.fromarray(pixels).save(path)
-        result = keypatch.match(*paths, draw=OUT, lines=80)
+        result = keypatch.match(paths[0], paths[1])
+        result.save(OUT, lines=80)
     print("\n".join(result.sentences()))
 
 

@@ -13,8 +13,8 @@ import matplotlib.pyplot as plt
 import skimage
 
 from keypatch.benchmarks import Result
-from keypatch.benchmarks.rotation import Rotation, evaluate_rotation
-from keypatch.zoo import find
+from keypatch.benchmarks.planar.rotation import Rotation, evaluate_rotation
+from keypatch.zoo import load
 
 COLOURS = {"rootsift": "#5f6c7b", "hynet-notredame": "#1f6f8b"}
 PHOTOS = ("astronaut.png", "camera.png", "coffee.png")
@@ -22,7 +22,7 @@ OUT = Path(__file__).parent / "results" / "rotation.png"
 
 
 def main(photos: list[Path]) -> None:
-    results = [evaluate_rotation(find(name, "cpu", "float32"), photos) for name in COLOURS]
+    results = [evaluate_rotation(load(name, "cpu", "float32"), photos) for name in COLOURS]
     draw(results)
     print_table(results)
 

@@ -8,10 +8,11 @@ import pytest
 from hypothesis import settings
 from PIL import Image
 
-pytest_plugins = ["chromium"]
+pytest_plugins = ["chromium", "photo_fixtures", "run_fixtures", "scene_fixtures"]
 
 os.environ.setdefault("OMP_NUM_THREADS", "2")  # before the first import of torch or numpy
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # on a busy machine waiting threads would spin
+os.environ.pop("COLUMNS", None)  # pytest-xdist sets it for its workers, and commands would wrap what they print
 os.environ.setdefault("KEYPATCH_SHARED", str(Path(__file__).parents[2] / "shared"))
 
 # the same examples in every run, and no time limit: the machine may be busy

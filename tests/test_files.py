@@ -10,12 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from keypatch.cache import cache_folder
 from keypatch.errors import DataError, KeypatchError
 from keypatch.files import (
-    cache_folder,
+    Format,
     hash_file,
     hash_folder,
     lock,
+    read_json,
     require_folder,
     safe_name,
     safe_path,
@@ -204,5 +206,49 @@ def test_a_link_out_of_the_folder_is_refused_and_one_within_it_is_not(tmp_path: 
     (tmp_path / "root" / "out").symlink_to(tmp_path)
     (tmp_path / "root" / "in").symlink_to(tmp_path / "root" / "sub")
     assert safe_path(tmp_path / "root", "in/a", "x") == tmp_path / "root" / "in" / "a"
-    with pytest.raises(DataError, match="x: 'out/a' leads out of"):
+    with pytest.raises(DataError, match="x: 'out/a' points outside"):
         safe_path(tmp_path / "root", "out/a", "x")
+
+
+CAKE = Format("keypatch-cake", 3, "recipe of a cake")
+
+
+@pytest.mark.parametrize("number", [1, 3, "2"])
+def test_an_older_number_of_a_format_is_read(number: object) -> None:
+    CAKE.check({"format": "keypatch-cake", "format_number": number}, "cake.json")
+
+
+@pytest.mark.parametrize(
+    ("head", "message"),
+    [
+        (
+            {"format": "keypatch-cake", "format_number": 4},
+            r"^cake\.json was written by a newer keypatch \(format 4, this one reads up to 3\): update keypatch\.$",
+        ),
+        ({"format": "keypatch-cake"}, "has no format number"),
+        ({"format": "keypatch-cake", "format_number": -1}, "has no format number"),
+        ({"format": "keypatch-pie", "format_number": 1}, r"not a recipe of a cake \(its format is keypatch-pie\)\.$"),
+        ({}, "not a recipe of a cake of keypatch"),
+        ([1], "not a recipe of a cake of keypatch"),
+    ],
+)
+def test_another_format_and_a_newer_number_are_refused(head: object, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        CAKE.check(head, "cake.json")
+
+
+def test_json_of_a_format_is_read_and_anything_else_named(tmp_path: Path) -> None:
+    write_json(tmp_path / "a.json", {**CAKE.head(), "eggs": 2})
+    assert CAKE.read_json(tmp_path / "a.json")["eggs"] == 2
+    (tmp_path / "a.json").write_text("{")
+    with pytest.raises(DataError, match=r"a\.json is not a JSON file"):
+        CAKE.read_json(tmp_path / "a.json")
+    with pytest.raises(DataError, match=r"b\.json cannot be read: no such file"):
+        CAKE.read_json(tmp_path / "b.json")
+
+
+@pytest.mark.parametrize("text", [100_000 * "[", '{"scores": ' + 400 * "1" + "}", 5000 * "1", "{", "\ufeff{}"])
+def test_json_that_cannot_be_used_is_told_in_a_sentence(tmp_path: Path, text: str) -> None:
+    (tmp_path / "a.json").write_text(text, encoding="utf-8")
+    with pytest.raises(DataError, match=r"a\.json is not a JSON file"):
+        read_json(tmp_path / "a.json")

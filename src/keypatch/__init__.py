@@ -1,67 +1,109 @@
 """Learn, score and use local image descriptors.
 
-The names below are the whole public face of the package; each is loaded when it is first used, so that importing
-keypatch costs nothing and does not import torch.
+>>> import keypatch as kp
+>>> describer = kp.load("hynet-notredame")              # a name, run folder, checkpoint or published file
+>>> features = kp.extract("a.jpg", describer)           # a path, a PIL image or an array
+>>> matches = kp.match("a.jpg", "b.jpg", kp.Matching(ratio=0.85))
+>>> matches.save("matches.png")                         # a notebook shows the picture by itself
+
+Images       load, extract, match, draw; Extraction, Matching, Features, ImageMatches, Keypoints
+Many photos  describe, match_pairs, read_features, read_matches, reconstruct; FileOptions, Inputs, Mapping
+Training     train, open_patches, find_recipe; Recipe, PatchSet, Conditions
+Scores       evaluate, compare, report, study_methods, study_ubc; Result
+Help         inspect, examine, list_names, quickstart
+
+These names are the whole public interface. Each is loaded when it is first used, so that importing keypatch costs
+nothing and does not import torch.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from keypatch.benchmarks.evaluating import evaluate as evaluate
+    from keypatch.benchmarks.comparison import Comparison as Comparison
+    from keypatch.benchmarks.comparison import compare as compare
+    from keypatch.benchmarks.evaluation import evaluate as evaluate
     from keypatch.benchmarks.result import Result as Result
-    from keypatch.doctor.examining import Examination as Examination
-    from keypatch.doctor.examining import examine as examine
+    from keypatch.commands.inspect.inspection import Inspection as Inspection
+    from keypatch.commands.inspect.inspection import inspect as inspect
+    from keypatch.commands.list import list_names as list_names
+    from keypatch.commands.quickstart import quickstart as quickstart
+    from keypatch.commands.train import train as train
+    from keypatch.describers.protocol import Describer as Describer
+    from keypatch.doctor.examination import Examination as Examination
+    from keypatch.doctor.examination import examine as examine
     from keypatch.errors import KeypatchError as KeypatchError
-    from keypatch.features.describing import describe as describe
+    from keypatch.features.description import Description as Description
+    from keypatch.features.description import describe as describe
+    from keypatch.features.extraction import Extraction as Extraction
+    from keypatch.features.extraction import Features as Features
+    from keypatch.features.extraction import FileOptions as FileOptions
+    from keypatch.features.extraction import extract as extract
     from keypatch.features.feature_files import read_features as read_features
-    from keypatch.features.features import Features as Features
-    from keypatch.matching.many_pairs import match_pairs as match_pairs
+    from keypatch.geometry.keypoints import Keypoints as Keypoints
+    from keypatch.matching.image_matches import ImageMatches as ImageMatches
+    from keypatch.matching.image_matches import draw as draw
+    from keypatch.matching.image_matches import match as match
     from keypatch.matching.match_files import read_matches as read_matches
     from keypatch.matching.matches import Matches as Matches
-    from keypatch.matching.photos import match as match
-    from keypatch.patches.opening import open_patches as open_patches
+    from keypatch.matching.matching import Matching as Matching
+    from keypatch.matching.pairs import match_pairs as match_pairs
+    from keypatch.patches.layouts import open_patches as open_patches
     from keypatch.patches.patch_set import PatchSet as PatchSet
     from keypatch.recipes import find_recipe as find_recipe
-    from keypatch.reconstruction.reconstructing import reconstruct as reconstruct
-    from keypatch.reports.reporting import report as report
-    from keypatch.studies.inspecting import Inspection as Inspection
-    from keypatch.studies.inspecting import inspect as inspect
-    from keypatch.studies.listing import list_names as list_names
-    from keypatch.studies.methods import study_methods as study_methods
-    from keypatch.studies.quickstart import quickstart as quickstart
-    from keypatch.studies.training import train as train
-    from keypatch.studies.ubc import study_ubc as study_ubc
+    from keypatch.reconstruction.mapping import Inputs as Inputs
+    from keypatch.reconstruction.mapping import Mapping as Mapping
+    from keypatch.reconstruction.pipeline import reconstruct as reconstruct
+    from keypatch.reports.page import report as report
+    from keypatch.studies.methods.plan import MethodsSetup as MethodsSetup
+    from keypatch.studies.methods.study import study_methods as study_methods
+    from keypatch.studies.ubc.study import study_ubc as study_ubc
+    from keypatch.training.conditions import Conditions as Conditions
     from keypatch.training.recipe import Recipe as Recipe
-    from keypatch.zoo.finding import find as find
+    from keypatch.zoo.loading import load as load
 
 _HOME = {
-    "Examination": "doctor.examining",
-    "Features": "features.features",
-    "Inspection": "studies.inspecting",
+    "Comparison": "benchmarks.comparison",
+    "Conditions": "training.conditions",
+    "Describer": "describers.protocol",
+    "Description": "features.description",
+    "Examination": "doctor.examination",
+    "Extraction": "features.extraction",
+    "Features": "features.extraction",
+    "FileOptions": "features.extraction",
+    "ImageMatches": "matching.image_matches",
+    "Inputs": "reconstruction.mapping",
+    "Inspection": "commands.inspect.inspection",
     "KeypatchError": "errors",
+    "Keypoints": "geometry.keypoints",
+    "Mapping": "reconstruction.mapping",
     "Matches": "matching.matches",
+    "Matching": "matching.matching",
+    "MethodsSetup": "studies.methods.plan",
     "PatchSet": "patches.patch_set",
     "Recipe": "training.recipe",
     "Result": "benchmarks.result",
-    "describe": "features.describing",
-    "evaluate": "benchmarks.evaluating",
-    "examine": "doctor.examining",
-    "find": "zoo.finding",
+    "compare": "benchmarks.comparison",
+    "describe": "features.description",
+    "draw": "matching.image_matches",
+    "evaluate": "benchmarks.evaluation",
+    "examine": "doctor.examination",
+    "extract": "features.extraction",
     "find_recipe": "recipes",
-    "inspect": "studies.inspecting",
-    "list_names": "studies.listing",
-    "match": "matching.photos",
-    "match_pairs": "matching.many_pairs",
-    "open_patches": "patches.opening",
-    "quickstart": "studies.quickstart",
+    "inspect": "commands.inspect.inspection",
+    "list_names": "commands.list",
+    "load": "zoo.loading",
+    "match": "matching.image_matches",
+    "match_pairs": "matching.pairs",
+    "open_patches": "patches.layouts",
+    "quickstart": "commands.quickstart",
     "read_features": "features.feature_files",
     "read_matches": "matching.match_files",
-    "reconstruct": "reconstruction.reconstructing",
-    "report": "reports.reporting",
-    "study_methods": "studies.methods",
-    "study_ubc": "studies.ubc",
-    "train": "studies.training",
+    "reconstruct": "reconstruction.pipeline",
+    "report": "reports.page",
+    "study_methods": "studies.methods.study",
+    "study_ubc": "studies.ubc.study",
+    "train": "commands.train",
 }
 
 __all__ = [*_HOME]
@@ -78,4 +120,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_HOME, "__version__"])
+    return sorted([*_HOME, "__version__"])

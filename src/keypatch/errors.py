@@ -1,8 +1,13 @@
-"""What the user can mend: every message says what is wrong, where, and what to do."""
+"""Errors the user can fix: every message says what is wrong, where, and what to do."""
 
 
 class KeypatchError(Exception):
-    """Base of all errors meant for the user; the command line prints its text and exits with code 2."""
+    """Base of all errors meant for the user; the command line prints its text and exits with code 2.
+
+    >>> kp.load("hynt")
+    Traceback (most recent call last):
+    keypatch.errors.KeypatchError: There is no descriptor, run folder or weight file "hynt". ...
+    """
 
 
 class DataError(KeypatchError):
@@ -18,4 +23,13 @@ class MissingExtra(KeypatchError):
 
 
 class Interrupted(KeypatchError):
-    """Work stopped on request, with everything done so far saved; the command line exits with code 130."""
+    """Work stopped on request, with what was done saved; the command line exits with code 130.
+
+    `kept` says what keeps what: "photos.h5 keeps the 12 photos described so far"; empty where nothing was written.
+    """
+
+    RESUME = "run the same command to resume"
+
+    def __init__(self, kept: str = "", resume: str = RESUME) -> None:
+        nothing = "Stopped; nothing was written. Run the same command to start again."
+        super().__init__(f"Stopped. {kept}; {resume}." if kept else nothing)

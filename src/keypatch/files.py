@@ -1,4 +1,4 @@
-"""Files on disk: atomic writes, hashes, locks, safe names, and where the cache lies."""
+"""Files on disk: atomic writes, formats of our own, hashes, locks, safe names."""
 
 import errno
 import hashlib
@@ -6,17 +6,19 @@ import json
 import os
 import re
 import secrets
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import IO, Any, Literal, cast
 
 from filelock import FileLock, Timeout
-from platformdirs import user_cache_dir
 
 from keypatch.errors import DataError, KeypatchError
 
 PARTIAL_SUFFIX = ".partial"
+LOCK = ".lock"  # in a folder that one process works in
+_DIGITS = 300  # of whole numbers in JSON: a float has room for 308
 _REMEDIES = {
     errno.ENOSPC: "Free some space and try again.",
     errno.EDQUOT: "Free some space and try again.",
@@ -25,6 +27,45 @@ _REMEDIES = {
     errno.EROFS: "Choose a folder that you may write to.",
     errno.ENOENT: "Create its folder first.",
 }
+
+
+@dataclass(frozen=True)
+class Format:
+    """The format name and number that every file of ours carries: an older number is read, a newer one refused."""
+
+    name: str
+    number: int
+    title: str  # in plain words, as "result file"
+
+    def head(self) -> dict[str, Any]:
+        return {"format": self.name, "format_number": self.number}
+
+    def is_of(self, head: object) -> bool:
+        """Whether what was read from a file names this format, of whatever number."""
+        return isinstance(head, Mapping) and head.get("format") == self.name
+
+    def check(self, head: object, source: str | Path) -> None:
+        """Raises DataError, naming the source, if this is another format or a newer number."""
+        if not self.is_of(head):
+            found = head.get("format") if isinstance(head, Mapping) else None
+            other = f"(its format is {found})" if found else "of keypatch"
+            raise DataError(f"{source} is not a {self.title} {other}.")
+        self.check_number(cast(Mapping[str, Any], head).get("format_number"), source)
+
+    def check_number(self, number: object, source: str | Path) -> None:
+        if not re.fullmatch("[0-9]{1,9}", str(number)):
+            raise DataError(f"{source} has no format number, so it is damaged. Write or copy it again.")
+        if int(str(number)) > self.number:
+            raise DataError(
+                f"{source} was written by a newer keypatch (format {number}, this one reads up to {self.number}): "
+                "update keypatch."
+            )
+
+    def read_json(self, path: Path) -> dict[str, Any]:
+        """The content of a JSON file of this format; raises DataError for any other file."""
+        value = read_json(path)
+        self.check(value, path)
+        return cast(dict[str, Any], value)
 
 
 @contextmanager
@@ -62,6 +103,46 @@ def write_json(path: Path, value: object) -> None:
     write_text(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
 
 
+def read_json(path: Path) -> object:
+    """Raises DataError where the file cannot be read or is not JSON."""
+    try:
+        return parse_json(read_text(path))
+    except ValueError as error:
+        raise DataError(f"{path} is not a JSON file ({error}). It may be cut off: write or copy it again.") from None
+
+
+def read_text(path: Path) -> str:
+    """Raises DataError where the file cannot be read or is no text in UTF-8."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        why = reason(error) if isinstance(error, OSError) else "it is not a text in UTF-8"
+        raise DataError(f"{path} cannot be read: {why}.") from error
+
+
+def read_head(path: Path) -> bytes:
+    """The first 16 bytes, which tell what kind of file it is; DataError where it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            return file.read(16)
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {reason(error)}.") from error
+
+
+def parse_json(text: str) -> Any:
+    """Raises ValueError where it is not JSON, is nested too deeply to be read, or has numbers too large for a float."""
+    try:
+        return json.loads(text, parse_int=_whole_number)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
+def _whole_number(digits: str) -> int:
+    if len(digits) > _DIGITS:
+        raise ValueError(f"a number of {len(digits)} digits")
+    return int(digits)
+
+
 def hash_file(path: Path) -> str:
     """SHA-256 of the content, in hexadecimal."""
     try:
@@ -93,7 +174,7 @@ def lock(path: Path, holder: str) -> Iterator[None]:
         guard.acquire()
     except Timeout as error:
         raise KeypatchError(
-            f"{holder} is being written by another process. Wait until it ends or choose another folder."
+            f"{holder} is being written by another process. Wait until it ends, or choose another folder."
         ) from error
     except OSError as error:
         raise KeypatchError(f"{path} cannot be locked: {reason(error)}.") from error
@@ -103,12 +184,42 @@ def lock(path: Path, holder: str) -> Iterator[None]:
         guard.release()
 
 
+def make_folder(folder: Path) -> Path:
+    """The folder, made with those above it where it is not there; KeypatchError where that cannot be."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except FileExistsError:
+        raise KeypatchError(f"{folder} is a file, not a folder. Choose another name.") from None
+    except OSError as error:
+        raise KeypatchError(f"{folder} cannot be created: {reason(error)}. Choose another folder.") from error
+    return folder
+
+
+@contextmanager
+def hold_chosen_folder(folder: Path) -> Iterator[Path]:
+    """A folder of the user's, made if it is not there, for this process alone.
+
+    Raises:
+        KeypatchError: it cannot be made, or another process works in it.
+    """
+    with lock(make_folder(folder) / LOCK, str(folder)):
+        yield folder
+
+
+def require_place(path: Path) -> None:
+    """KeypatchError unless the file can lie there, before any work."""
+    if path.is_dir():
+        raise KeypatchError(f"{path} is a folder. Name a file in it.")
+    if not path.absolute().parent.exists():
+        raise KeypatchError(f"{path} cannot be written: there is no folder {path.parent}. Create it first.")
+
+
 def require_folder(path: Path) -> None:
     """Raises DataError if there is no such folder, if it is a file, or if nothing is in it."""
     if not path.exists():
         raise DataError(f"There is no folder {path}. Check the path; docs/data.md says where the data sets come from.")
     if not path.is_dir():
-        raise DataError(f"{path} is a file, a folder was expected. If it is an archive, unpack it first.")
+        raise DataError(f"{path} is a file, not a folder. If it is an archive, unpack it first.")
     try:
         empty = next(path.iterdir(), None) is None
     except OSError as error:
@@ -136,14 +247,8 @@ def safe_path(root: Path, name: str, source: str) -> Path:
     """Where the named file lies below `root`; a name or a symbolic link that leads out of it raises DataError."""
     path = root / safe_name(name, source)
     if not path.resolve().is_relative_to(root.resolve()):
-        raise DataError(f"{source}: {name!r} leads out of {root}. Copy the file there or leave it out.")
+        raise DataError(f"{source}: {name!r} points outside {root}. Copy the file there or leave it out.")
     return path
-
-
-def cache_folder() -> Path:
-    """Where files lie that can be made again: $KEYPATCH_CACHE, or the user's cache directory of the system."""
-    chosen = os.environ.get("KEYPATCH_CACHE")
-    return Path(chosen).expanduser() if chosen else Path(user_cache_dir("keypatch", appauthor=False))
 
 
 def reason(error: OSError) -> str:

@@ -27,7 +27,12 @@ class Provenance:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> "Provenance":
-        return cls(**value)
+        """The value of `to_json`; raises TypeError for anything else."""
+        made = cls(**value)
+        for name, text in {**value, **made.hashes, "hashes": ""}.items():
+            if not isinstance(text, str):
+                raise TypeError(f"{name} of its provenance is not a text")
+        return made
 
 
 def provenance(**hashes: str) -> Provenance:

@@ -15,8 +15,9 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from keypatch.benchmarks import caching
-from keypatch.benchmarks.caching import describe_cached, describer_identity, without_cache
+from keypatch import cache
+from keypatch.benchmarks.caching import describe_cached, describer_identity
+from keypatch.cache import without_cache
 from keypatch.describers import SiftDescriber
 from keypatch.describers.network import NetworkDescriber
 from keypatch.networks import L2Net
@@ -107,8 +108,8 @@ def test_without_cache_nothing_is_read_and_nothing_kept(folder: Path) -> None:
 def test_progress_is_told_only_of_work(folder: Path) -> None:
     steps: list[tuple[int, int]] = []
     for _ in range(2):
-        describe_cached(LearnedRows(), Patches(), "data", lambda done, total: steps.append((done, total)))
-    assert steps == [(50, 50)]
+        describe_cached(LearnedRows(), Patches(), "data", lambda done, total, _: steps.append((done, total)))
+    assert steps == [(0, 50), (50, 50)]
 
 
 def networks() -> dict[str, NetworkDescriber]:
@@ -196,16 +197,16 @@ def test_where_nothing_can_be_written_the_scores_come_with_a_note(
 ) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("KEYPATCH_CACHE", str(tmp_path / "file"))
-    with pytest.warns(UserWarning, match=r"cannot be kept in .*file.descriptors .*KEYPATCH_CACHE"):
+    with pytest.warns(UserWarning, match=r"cannot be cached in .*file.descriptors .*KEYPATCH_CACHE"):
         found = describe_cached(LearnedRows(), Patches(), "data")
     assert np.array_equal(found, PATCHES[:, 0, :8])
 
 
 def test_a_full_disk_leaves_no_part_and_one_note(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(file: object, array: object, **_: object) -> None:
+    def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(np, "save", full)
+    monkeypatch.setattr("keypatch.cache.npy.write_array_header_1_0", full)
     with pytest.warns(UserWarning, match="no space left on device") as told:
         for number in range(3):
             describe_cached(LearnedRows(), Patches(), f"data{number}")
@@ -220,14 +221,14 @@ def test_what_was_used_longest_ago_makes_room(folder: Path, monkeypatch: pytest.
         for path in kept(folder):
             os.utime(path, (path.stat().st_atime - 60, path.stat().st_mtime - 60))
     describe_cached(describer, Patches(), "data0")  # the oldest is used again
-    monkeypatch.setattr(caching, "LIMIT", 3 * kept(folder)[0].stat().st_size)
+    monkeypatch.setattr(cache, "LIMIT", 3 * kept(folder)[0].stat().st_size)
     describe_cached(describer, Patches(), "data3")
     assert [path.stem[-5:] for path in kept(folder)] == ["data0", "data2", "data3"]
 
 
 def test_what_is_larger_than_the_limit_drives_nothing_out(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     describe_cached(LearnedRows(), Patches(PATCHES[:5]), "small")
-    monkeypatch.setattr(caching, "LIMIT", 50 * 8 * 4 - 1)
+    monkeypatch.setattr(cache, "LIMIT", 50 * 8 * 4 - 1)
     describe_cached(LearnedRows(), Patches(), "large")
     assert [path.stem[-5:] for path in kept(folder)] == ["small"]
 
@@ -237,7 +238,7 @@ def test_parts_of_killed_writers_go_and_those_of_living_ones_stay(folder: Path) 
     dead, living = folder / ".a.npy.1.partial", folder / ".b.npy.2.partial"
     for path in (dead, living):
         path.touch()
-    long_ago = time.time() - caching.SECONDS_UNTIL_ABANDONED - 1
+    long_ago = time.time() - cache.SECONDS_UNTIL_ABANDONED - 1
     os.utime(dead, (long_ago, long_ago))
     describe_cached(LearnedRows(), Patches(), "data")
     assert not dead.exists() and living.exists()

@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
-from keypatch.benchmarks.evaluating import evaluate
+from keypatch.benchmarks.evaluation import evaluate
 from keypatch.benchmarks.table import headline_scores
 from keypatch.patches.hpatches import STRIPS
 

@@ -1,5 +1,6 @@
 """A descriptor that says nothing of its patch scores as chance does, whatever their order would give away."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import cv2
@@ -9,10 +10,10 @@ import skimage.data
 from numpy.typing import NDArray
 from PIL import Image
 
-from keypatch.benchmarks.evaluating import evaluate
-from keypatch.benchmarks.homography import Homography
+from keypatch.benchmarks.evaluation import evaluate
+from keypatch.benchmarks.planar.homography import MATCHING, Homography
+from keypatch.benchmarks.planar.rotation import Rotation
 from keypatch.benchmarks.result import Result
-from keypatch.benchmarks.rotation import Rotation
 from keypatch.features import Extraction
 
 STRONGEST = Extraction(keypoints=150, rule="strongest")  # the first keypoint of one photo is often that of the other
@@ -47,7 +48,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def homography(descriptor: str | Collapsed, data: Path, **matching: object) -> Result:
-    settings = Homography(STRONGEST, seeds=(0,), pictures=False, **matching)  # type: ignore[arg-type]
+    settings = Homography(STRONGEST, replace(MATCHING, **matching), seeds=(0,), pictures=False)  # type: ignore[arg-type]
     return evaluate(descriptor, "homography", data, settings=settings, cache=False)
 
 

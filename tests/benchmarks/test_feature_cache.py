@@ -13,12 +13,12 @@ import pytest
 import skimage.data
 from numpy.typing import NDArray
 
-from keypatch.benchmarks import kept_folders
-from keypatch.benchmarks.caching import without_cache
-from keypatch.benchmarks.feature_cache import KeptFeatures
+from keypatch import cache as module
+from keypatch.benchmarks.caching import KeptFeatures
+from keypatch.cache import without_cache
 from keypatch.detection import Dog, Orb
 from keypatch.features import Extraction, extract
-from keypatch.zoo import find
+from keypatch.zoo import load
 
 FEW = Extraction(keypoints=40)
 PHOTO = np.ascontiguousarray(skimage.data.camera()[60:220, 150:330])
@@ -51,14 +51,14 @@ class Plain:
 
 
 def test_an_image_is_described_once_and_as_extract_does(cache: Path) -> None:
-    photo, expected = Seen(), extract(PHOTO, find("rootsift"), FEW)
+    photo, expected = Seen(), extract(PHOTO, load("rootsift"), FEW)
     for _ in range(2):
-        found = KeptFeatures(find("rootsift"), FEW).read("a", photo)
+        found = KeptFeatures(load("rootsift"), FEW).read("a", photo)
         np.testing.assert_array_equal(found.descriptors, expected.descriptors)
         np.testing.assert_array_equal(found.keypoints.xy, expected.keypoints.xy)
         assert (found.image_size, found.descriptor) == ((180, 160), "rootsift")
     assert photo.times == 1
-    KeptFeatures(find("rootsift"), FEW).read("b", photo)
+    KeptFeatures(load("rootsift"), FEW).read("b", photo)
     assert photo.times == 2
     [folder] = cache.iterdir()
     assert sorted(path.name for path in folder.iterdir()) == ["a.h5", "b.h5"]
@@ -79,14 +79,14 @@ def test_an_image_is_described_once_and_as_extract_does(cache: Path) -> None:
 def test_features_of_other_settings_are_not_taken_for_these(
     descriptor: str, extraction: Extraction, more: dict[str, int]
 ) -> None:
-    usual, other = KeptFeatures(find("rootsift"), FEW), KeptFeatures(find(descriptor), extraction, **more)
+    usual, other = KeptFeatures(load("rootsift"), FEW), KeptFeatures(load(descriptor), extraction, **more)
     assert usual.folder != other.folder
-    assert usual.folder == KeptFeatures(find("rootsift"), Extraction(keypoints=40)).folder
+    assert usual.folder == KeptFeatures(load("rootsift"), Extraction(keypoints=40)).folder
 
 
 @pytest.mark.parametrize("damage", [b"", b"no HDF5", None])
 def test_a_damaged_file_is_made_again(damage: bytes | None) -> None:
-    photo, kept = Seen(), KeptFeatures(find("rootsift"), FEW)
+    photo, kept = Seen(), KeptFeatures(load("rootsift"), FEW)
     path = kept.file("a", photo)
     whole = path.read_bytes()
     path.write_bytes(whole[: len(whole) // 2] if damage is None else damage)
@@ -105,11 +105,11 @@ def test_an_unknown_describer_is_not_believed_to_be_the_same_and_leaves_nothing(
 
 
 def test_without_the_cache_nothing_is_read_from_it_or_written_to_it(cache: Path) -> None:
-    KeptFeatures(find("rootsift"), FEW).read("a", Seen())
+    KeptFeatures(load("rootsift"), FEW).read("a", Seen())
     before, photo = sorted(cache.rglob("*")), Seen()
     with without_cache():
-        KeptFeatures(find("rootsift"), FEW).read("a", photo)
-        KeptFeatures(find("sift"), FEW).read("a", photo)
+        KeptFeatures(load("rootsift"), FEW).read("a", photo)
+        KeptFeatures(load("sift"), FEW).read("a", photo)
     assert photo.times == 2
     assert sorted(cache.rglob("*")) == before
 
@@ -117,25 +117,25 @@ def test_without_the_cache_nothing_is_read_from_it_or_written_to_it(cache: Path)
 def test_a_cache_that_cannot_be_written_costs_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("no folder")
     monkeypatch.setenv("KEYPATCH_CACHE", str(tmp_path / "file"))
-    with pytest.warns(UserWarning, match="Features cannot be kept .* Set KEYPATCH_CACHE"):
-        kept = KeptFeatures(find("rootsift"), FEW)
+    with pytest.warns(UserWarning, match="Features cannot be cached .* Set KEYPATCH_CACHE"):
+        kept = KeptFeatures(load("rootsift"), FEW)
     assert len(kept.read("a", Seen())) == 40
 
 
 def test_what_was_not_used_for_long_makes_room(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folders = []
     for number, descriptor in enumerate(("sift", "rootsift")):
-        kept = KeptFeatures(find(descriptor), FEW)
+        kept = KeptFeatures(load(descriptor), FEW)
         kept.file("a", Seen())
         folders.append(kept.folder)
         os.utime(kept.folder, (0, time.time() - (9 - number) * 86400))
     size = sum(path.stat().st_size for path in cache.rglob("*.h5"))
-    monkeypatch.setattr(kept_folders, "LIMIT", size - 1)
-    of_late = KeptFeatures(find("sift"), replace(FEW, keypoints=7))
+    monkeypatch.setattr(module, "LIMIT", size - 1)
+    of_late = KeptFeatures(load("sift"), replace(FEW, keypoints=7))
     assert [folder.exists() for folder in folders] == [False, True], "the older one goes, and that is enough"
     of_late.file("a", Seen())
-    monkeypatch.setattr(kept_folders, "LIMIT", 0)
-    KeptFeatures(find("sift"), replace(FEW, keypoints=8))
+    monkeypatch.setattr(module, "LIMIT", 0)
+    KeptFeatures(load("sift"), replace(FEW, keypoints=8))
     assert [folder.exists() for folder in folders] == [False, False]
     assert of_late.folder.exists(), "another process may be at work there"
 
@@ -143,13 +143,13 @@ def test_what_was_not_used_for_long_makes_room(cache: Path, monkeypatch: pytest.
 SCRIPT = """
 import sys
 import numpy as np
-from keypatch.benchmarks.feature_cache import KeptFeatures
+from keypatch.benchmarks.caching import KeptFeatures
 from keypatch.features import Extraction
-from keypatch.zoo import find
+from keypatch.zoo import load
 photo = np.load(sys.argv[1])
 print("ready", flush=True)
 sys.stdin.readline()
-kept = KeptFeatures(find("rootsift"), Extraction(keypoints=40))
+kept = KeptFeatures(load("rootsift"), Extraction(keypoints=40))
 for number in range(12):
     assert len(kept.read(str(number), lambda: photo)) == 40
 """

@@ -9,7 +9,7 @@ import pytest
 
 from keypatch.benchmarks import evaluate_rank1, evaluate_ubc
 from keypatch.describers import Describer
-from keypatch.zoo import find
+from keypatch.zoo import load
 
 # FPR95 of the m50 and of the hard list, rank-1 over the points
 CASTLE = {
@@ -37,7 +37,7 @@ RANK_ROUNDING = 0.051
 
 def find_peer(name: str, shared: Path) -> Describer:
     published = shared / "data" / "peers" / f"{name}.safetensors"
-    return find(published if published.exists() else name, device="cpu", precision="float32")
+    return load(published if published.exists() else name, device="cpu", precision="float32")
 
 
 @pytest.mark.parametrize("name", CASTLE)

@@ -13,8 +13,9 @@ from keypatch.benchmarks.photo_features import photo_features, refuse_idle_extra
 from keypatch.detection import Orb
 from keypatch.errors import DataError, KeypatchError
 from keypatch.features import Extraction, extract, find_photos, read_photo
-from keypatch.features.describing import describe
-from keypatch.zoo import find
+from keypatch.features.description import describe
+from keypatch.files import hash_file
+from keypatch.zoo import load
 
 FEW = Extraction(keypoints=30)
 
@@ -35,12 +36,12 @@ def photos(tmp_path: Path) -> Path:
 
 
 def test_every_photo_has_the_features_that_extract_gives(photos: Path) -> None:
-    seen = list[tuple[int, int]]()
-    found = photo_features(find("rootsift"), find_photos([photos]), FEW, lambda *done: seen.append(done))
-    assert seen == [(1, 2), (2, 2)]
+    seen = list[tuple[int, int, str]]()
+    found = photo_features(load("rootsift"), find_photos([photos]), FEW, lambda *done: seen.append(done))
+    assert seen == [(done, 2, "photos") for done in range(3)]
     assert list(found) == ["one.png", "sub/two.png"] and len(found) == 2
     for name, size in {"one.png": (180, 160), "sub/two.png": (150, 200)}.items():
-        expected = extract(read_photo(photos / name), find("rootsift"), FEW)
+        expected = extract(read_photo(photos / name), load("rootsift"), FEW)
         np.testing.assert_array_equal(found[name].descriptors, expected.descriptors)
         assert found[name].image_size == size
     assert found.settings["keypoints"] == 30 and found.descriptor == "rootsift"
@@ -50,18 +51,19 @@ def test_every_photo_has_the_features_that_extract_gives(photos: Path) -> None:
 
 
 def test_features_are_read_when_they_are_asked_for(photos: Path) -> None:
-    found = photo_features(find("rootsift"), find_photos([photos]), FEW)
-    found.places["one.png"].file.unlink()
+    found = photo_features(load("rootsift"), find_photos([photos]), FEW)
+    assert found.kept is not None
+    found.kept.file(hash_file(photos / "one.png"), lambda: pytest.fail("it is described already")).unlink()
     assert len(found["sub/two.png"]) == 30
     with pytest.raises(DataError):
         found["one.png"]
 
 
 def test_another_photo_of_the_same_name_has_features_of_its_own(photos: Path) -> None:
-    first = photo_features(find("rootsift"), find_photos([photos / "one.png"]), FEW)
+    first = photo_features(load("rootsift"), find_photos([photos / "one.png"]), FEW)
     before = first["one.png"].descriptors
     (photos / "one.png").write_bytes((photos / "sub" / "two.png").read_bytes())
-    second = photo_features(find("rootsift"), find_photos([photos / "one.png"]), FEW)
+    second = photo_features(load("rootsift"), find_photos([photos / "one.png"]), FEW)
     assert second["one.png"].image_size == (150, 200)
     np.testing.assert_array_equal(first["one.png"].descriptors, before)
 
@@ -69,7 +71,7 @@ def test_another_photo_of_the_same_name_has_features_of_its_own(photos: Path) ->
 def test_a_photo_that_cannot_be_read_is_told_and_the_others_are_kept(photos: Path, cache: Path) -> None:
     (photos / "sub" / "two.png").write_bytes(b"\x89PNG cut off")
     with pytest.raises(DataError, match=r"two\.png is cut off"):
-        photo_features(find("rootsift"), find_photos([photos]), FEW)
+        photo_features(load("rootsift"), find_photos([photos]), FEW)
     assert len(list(cache.rglob("*.h5"))) == 1
 
 
@@ -117,21 +119,21 @@ def test_an_extraction_that_would_change_nothing_is_refused(tmp_path: Path, aske
         refuse_idle_extraction(file, asked)
     refuse_idle_extraction(file, Extraction())
     refuse_idle_extraction(file, asked, usual=asked)
-    refuse_idle_extraction(find("rootsift"), asked)
+    refuse_idle_extraction(load("rootsift"), asked)
 
 
 def test_a_photo_that_the_feature_file_lacks_is_told(photos: Path, tmp_path: Path) -> None:
     write_hloc(tmp_path / "some.h5", ["one.png"])
-    with pytest.raises(DataError, match=r"some\.h5 lacks 1 of 2 photos, the first is sub/two\.png"):
+    with pytest.raises(DataError, match=r"some\.h5 lacks 1 of 2 photos, such as sub/two\.png"):
         photo_features(tmp_path / "some.h5", find_photos([photos]))
 
 
 def test_features_of_another_photo_of_the_same_name_are_refused(photos: Path, tmp_path: Path) -> None:
-    describe(photos, tmp_path / "ours.h5", "rootsift", keypoints=30)
+    describe(photos, tmp_path / "ours.h5", "rootsift", FEW)
     found = photo_features(tmp_path / "ours.h5", find_photos([photos]))
     assert found.descriptor == "rootsift" and found.settings["keypoints"] == 30
     (photos / "one.png").write_bytes((photos / "sub" / "two.png").read_bytes())
-    with pytest.raises(DataError, match=r"one\.png .* is another photo"):
+    with pytest.raises(DataError, match=r"one\.png .* is a different photo"):
         photo_features(tmp_path / "ours.h5", find_photos([photos]))
 
 
@@ -139,7 +141,7 @@ def test_resized_photos_have_the_asked_shorter_side(photos: Path) -> None:
     assert resized_size((1000, 750), 480) == (640, 480)
     assert resized_size((750, 1001), 480) == (480, 640)
     assert resized_size((300, 300), 480) == (480, 480)
-    found = photo_features(find("rootsift"), find_photos([photos]), FEW, short_side=120)
+    found = photo_features(load("rootsift"), find_photos([photos]), FEW, short_side=120)
     assert found["one.png"].image_size == (135, 120)
     assert found["sub/two.png"].image_size == (120, 160)
     assert found["one.png"].keypoints.x.max() < 135
@@ -154,5 +156,5 @@ def test_shrinking_does_not_alias() -> None:
 
 def test_a_feature_file_cannot_be_resized(photos: Path, tmp_path: Path) -> None:
     write_hloc(tmp_path / "some.h5", ["one.png", "sub/two.png"])
-    with pytest.raises(KeypatchError, match="Leave short_side out"):
+    with pytest.raises(KeypatchError, match="Leave out short_side"):
         photo_features(tmp_path / "some.h5", find_photos([photos]), short_side=480)

@@ -11,7 +11,6 @@ import pytest
 from PIL import Image
 
 from keypatch.benchmarks import Replicates, Result
-from keypatch.benchmarks.result import lower_is_better
 from keypatch.errors import DataError, KeypatchError
 from keypatch.metrics import Curve
 from keypatch.provenance import provenance
@@ -82,20 +81,15 @@ def test_a_score_has_the_interval_of_its_replicates() -> None:
     assert Replicates(replicates.values, "sequences", 1).interval() is None  # one unit says nothing about others
 
 
-def test_only_errors_are_better_when_they_are_lower() -> None:
-    assert lower_is_better("fpr95.liberty") and lower_is_better("error.rotation")
-    assert not lower_is_better("ap.liberty") and not lower_is_better("recall@1")
-
-
 @pytest.mark.parametrize(
     ("change", "words"),
     [
         ({"format": "other"}, "not a result file"),
-        ({"format_number": 3}, "reads up to 2. Upgrade"),
-        ({"format_number": "1"}, "reads up to 2"),
+        ({"format_number": 3}, "reads up to 2.: update"),
+        ({"format_number": None}, "no format number"),
         ({"scores": None}, "incomplete or damaged"),
         ({"curves": {"roc": {"x": [0]}}}, "incomplete or damaged"),
-        ({"curves": {"roc": {"x": [0, 1], "y": [1]}}}, 'the curve "roc" has not a y for every x'),
+        ({"curves": {"roc": {"x": [0, 1], "y": [1]}}}, 'the curve "roc" does not have a y for every x'),
         ({"provenance": {"place": "here"}}, "incomplete or damaged"),
         ({"descriptor": ["sift"]}, "incomplete or damaged"),
         ({"pictures": {"pair": "<img>"}}, "incomplete or damaged"),
@@ -127,3 +121,28 @@ def test_a_missing_file_and_a_missing_folder_are_named(tmp_path: Path) -> None:
         Result.load(tmp_path / "nothing.json")
     with pytest.raises(KeypatchError, match="cannot be written"):
         RESULT.save(tmp_path / "nowhere" / "result.json")
+
+
+def test_a_result_shows_its_headline_scores_with_their_intervals() -> None:
+    numbers = np.random.default_rng(0).normal(0.3, 0.01, 1000)
+    result = replace(RESULT, replicates={"fpr95.m50": Replicates(numbers, "pairs", 1000)})
+    (title, value, units), (_, rank1, nothing) = result.headline()
+    assert (title, units, rank1, nothing) == ("FPR95 % m50", "1,000 pairs", "none", "")
+    assert value.startswith("29.84 (2") and value.endswith(")")
+    assert repr(result) == f"<Result: ubc of sift, FPR95 % m50 {value}, rank-1 % none>"
+    assert f"<tr><td>FPR95 % m50</td><td>{value}</td><td>1,000 pairs</td></tr>" in result._repr_html_()
+
+
+def test_a_result_gives_plain_values() -> None:
+    numbers = np.random.default_rng(0).normal(0.3, 0.01, 1000)
+    result = replace(RESULT, replicates={"fpr95.m50": Replicates(numbers, "pairs", 1000)}, notes={"step": 4})
+    values = result.to_dict()
+    assert values["descriptor"] == "sift" and values["scores"]["fpr95.m50"] == 0.2984 and values["notes"] == {"step": 4}
+    assert values["intervals"] == {"fpr95.m50": result.interval("fpr95.m50")}
+    json.dumps(values)
+
+
+def test_notes_are_in_the_file_where_there_are_any(tmp_path: Path) -> None:
+    assert "notes" not in RESULT.to_json()
+    replace(RESULT, notes={"trained_on": "liberty"}).save(tmp_path / "result.json")
+    assert Result.load(tmp_path / "result.json").notes == {"trained_on": "liberty"}

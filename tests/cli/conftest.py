@@ -21,8 +21,12 @@ class Outcome:
 
 
 @pytest.fixture
-def keypatch(capfd: pytest.CaptureFixture[str]) -> Callable[..., Outcome]:
-    """keypatch("list", "recipes") -> exit code, stdout, stderr."""
+def keypatch(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Outcome]:
+    """keypatch("list", "recipes") -> exit code, stdout, stderr.
+
+    No progress is shown, however slow the machine; a test that wants it asks for `shown_progress` too.
+    """
+    monkeypatch.setattr("keypatch.progress.A_MOMENT", float("inf"))
 
     def call(*words: object) -> Outcome:
         capfd.readouterr()
@@ -31,6 +35,12 @@ def keypatch(capfd: pytest.CaptureFixture[str]) -> Callable[..., Outcome]:
         return Outcome(code, printed.out, printed.err)
 
     return call
+
+
+@pytest.fixture
+def shown_progress(keypatch: Callable[..., Outcome], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Progress is shown, however fast the machine."""
+    monkeypatch.setattr("keypatch.progress.A_MOMENT", 0.0)
 
 
 @pytest.fixture(scope="session")

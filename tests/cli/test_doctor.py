@@ -49,6 +49,7 @@ def test_faults_come_with_what_to_do_and_exit_code_2(keypatch: Callable, photo: 
     assert "negate them" in shown.out
 
 
+@pytest.mark.usefixtures("shown_progress")
 def test_without_a_file_the_table_of_changes_is_shown(keypatch: Callable, photo: Path) -> None:
     shown = keypatch("doctor", photo, "--descriptor", "rootsift", "--keypoints", 100)
     assert shown.code == 0
@@ -76,7 +77,7 @@ def test_where_nothing_can_be_told_the_exit_code_is_2(keypatch: Callable, photo:
 
 def test_zero_keypoints_are_all(keypatch: Callable, tmp_path: Path) -> None:
     Image.fromarray(data.camera()[100:140, 100:140]).save(tmp_path / "small.bmp")
-    words = ["--descriptor", "sift", "--detector", "grid", "--set", "step=8", "--keypoints", 0]
+    words = ["--descriptor", "sift", "--detector", "grid", "--set", "detector.step=8", "--keypoints", "none"]
     shown = keypatch("doctor", tmp_path / "small.bmp", *words)
     assert next(line for line in shown.out.splitlines() if line.startswith("turned by 15 ")).split()[3] == "25"
 
@@ -86,15 +87,15 @@ def test_zero_keypoints_are_all(keypatch: Callable, tmp_path: Path) -> None:
     [
         (["--features", "none.h5"], ["none.h5"]),
         (["--database", "none.db"], ["none.db"]),
-        (["--features", "a.h5", "--database", "b.db"], ["one of a feature file"]),
+        (["--features", "a.h5", "--database", "b.db"], ["one of feature file"]),
         (["--detector", "dogg"], ["dogg", "dog, colmap"]),
         (["--descriptor", "rotsift"], ["rotsift", "rootsift"]),
-        (["--features", "a.h5", "--descriptor", "rootsift"], ["--descriptor does not go with a file"]),
-        (["--features", "a.h5", "--detector", "orb"], ["--detector does not go"]),
-        (["--features", "a.h5", "--set", "contrast_threshold=1"], ["--set does not go"]),
-        (["--features", "a.h5", "--keypoints", "0"], ["--keypoints does not go"]),
-        (["--database", "a.db", "--device", "cpu"], ["--device does not go"]),
-        (["--database", "a.db", "--precision", "float32"], ["--precision does not go"]),
+        (["--features", "a.h5", "--descriptor", "rootsift"], ["--descriptor has no effect with a file"]),
+        (["--features", "a.h5", "--detector", "orb"], ["--detector has no effect"]),
+        (["--features", "a.h5", "--set", "detector.contrast_threshold=1"], ["--set has no effect"]),
+        (["--features", "a.h5", "--keypoints", "none"], ["--keypoints has no effect"]),
+        (["--database", "a.db", "--device", "cpu"], ["--device has no effect"]),
+        (["--database", "a.db", "--precision", "float32"], ["--precision has no effect"]),
         (["--name", "x.jpg"], ["--name", "--features or --database"]),
         (["--pixel-limit", "65535"], ["256 x 256", "--pixel-limit"]),
     ],

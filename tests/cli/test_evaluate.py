@@ -77,7 +77,7 @@ def test_the_last_line_says_where_the_scores_are_that_are_not_shown(
     count = len(json.loads(out.read_text())["scores"])
     table = shown.out.splitlines()[:-1]
     numbers = sum(len(line.split()) - 1 for line in table[-5:]) + 4  # the headline has four
-    assert shown.out.splitlines()[-1] == f"{numbers} of {count} scores are shown; --out FILE writes all of them."
+    assert shown.out.splitlines()[-1] == f"Showing {numbers} of {count} scores; --out FILE saves all of them."
     assert written.out.splitlines() == [*table, f"Written: {out}, with all {count} scores"]
 
 
@@ -95,8 +95,9 @@ def test_a_setting_reaches_the_result(keypatch: Callable, phototour: Path, tmp_p
     assert result["settings"]["rule"] == "hynet" and result["pictures"] == {}
 
 
-def test_help_names_every_benchmark(keypatch: Callable) -> None:
-    shown = keypatch("evaluate", "--help").out
+def test_help_says_where_every_benchmark_is_named(keypatch: Callable) -> None:
+    assert "`keypatch list benchmarks`" in " ".join(keypatch("evaluate", "--help").out.replace("│", " ").split())
+    shown = keypatch("list", "benchmarks").out
     assert all(name in shown for name in BENCHMARKS)
 
 
@@ -143,7 +144,7 @@ def test_a_cache_that_cannot_be_written_is_one_sentence(
     monkeypatch.setenv("KEYPATCH_CACHE", str(tmp_path / "file"))
     shown = keypatch("evaluate", "sift", "--data", phototour)
     assert shown.code == 0 and "FPR95 %" in shown.out
-    assert shown.err.startswith("keypatch: Descriptors cannot be kept in ") and len(shown.err.splitlines()) == 1
+    assert shown.err.startswith("keypatch: Descriptors cannot be cached in ") and len(shown.err.splitlines()) == 1
 
 
 def test_classes_of_images_have_a_column_per_k_and_a_row_of_deviations(keypatch: Callable, phototour: Path) -> None:

@@ -4,10 +4,11 @@ from collections.abc import Callable
 
 import pytest
 
-from keypatch.benchmarks.settings import list_settings
 from keypatch.benchmarks.table import BENCHMARKS
+from keypatch.commands.list import KINDS
+from keypatch.detection import DETECTOR_TYPES
 from keypatch.recipes import PAPERS, RECIPES
-from keypatch.studies.listing import KINDS
+from keypatch.settings import list_settings
 from keypatch.training.recipe_files import recipe_from_toml
 
 
@@ -54,7 +55,7 @@ def test_a_benchmark_is_printed_with_its_settings(keypatch: Callable, name: str)
     assert shown.code == 0
     assert shown.out.startswith(f"{name}: {BENCHMARKS[name].line}")
     rows = {line.split()[0]: line for line in shown.out.splitlines() if line}
-    for setting in list_settings(BENCHMARKS[name].settings):
+    for setting in list_settings(BENCHMARKS[name].settings(), DETECTOR_TYPES):
         assert setting.default in rows[setting.path] and setting.about in rows[setting.path]
 
 

@@ -13,7 +13,11 @@ import pytest
 from PIL import Image
 from skimage import data
 
-from keypatch.matching import match, match_pairs, read_matches
+from keypatch.features import Extraction
+from keypatch.matching.image_matches import match
+from keypatch.matching.match_files import read_matches
+from keypatch.matching.matching import Matching
+from keypatch.matching.pairs import match_pairs
 
 FEW = ("--keypoints", "300", "--descriptor", "rootsift")
 
@@ -59,7 +63,7 @@ def test_two_photos_are_matched_and_counted(keypatch: Callable, folder: Path, tm
     assert lines[1].startswith(f"{counts['matches']} matches")
     assert lines[2].startswith(f"{counts['verified']} agree")
     assert lines[3:] == [f"Written: {out}", f"Written: {picture}"]
-    assert shown.err.splitlines() == ["describing 2 photos with rootsift", "matching"]
+    assert shown.err.splitlines() == ["describing 2 photos with rootsift"]
 
 
 def test_one_file_given_twice_is_remarked(keypatch: Callable, folder: Path) -> None:
@@ -89,10 +93,9 @@ def test_options_do_what_the_function_does(keypatch: Callable, folder: Path, tmp
     words = [*neighbours, *geometry, "--estimator", "poselib", "--seed", "3"]
     assert keypatch("match", a, b, *FEW, *words, "--rule", "strongest", "--out", out).code == 0
     camera = [[995, 0, 111], [0, 995, 154], [0, 0, 1]]
-    result = match(
-        a, b, "rootsift", keypoints=300, mode="one-way", ratio=0.8, model="E", intrinsics=[camera],
-        estimator="poselib", threshold=2, seed=3, rule="strongest",
-    )  # fmt: skip
+    matching = Matching(mode="one-way", ratio=0.8, model="E", estimator="poselib", threshold=2, seed=3)
+    extraction = Extraction(keypoints=300, rule="strongest")
+    result = match(a, b, matching, describer="rootsift", extraction=extraction, intrinsics=[camera])
     written = json.loads(out.read_text())
     assert written["counts"] == result.counts()
     assert written["settings"] == {
@@ -140,20 +143,20 @@ def test_two_processes_do_not_write_one_file(keypatch: Callable, features: Path,
         ("", ["two photos", "--features"]),
         ("a.png b.png --pairs exhaustive", ["--pairs", "two photos"]),
         ("a.png gone.png", ["gone.png", "missing"]),
-        ("a.png text.png", ["text.png", "not a photo"]),
-        ("a.png .", [". is a folder; name one photo."]),
+        ("a.png text.png", ["text.png", "not an image"]),
+        ("a.png .", [". is a folder. Name one photo."]),
         ("a.png empty.jpg", ["empty.jpg", "empty"]),
         ("a.png cut.jpg", ["cut.jpg", "cut off"]),
         ("a.png huge.png", ["huge.png", "20000 x 20000", "--pixel-limit"]),
-        ("a.png b.png --model P", ['"P"', "F, E, H"]),
+        ("a.png b.png --model P", ["'P'", "F, E, H"]),
         ("a.png b.png --model E", ["intrinsics"]),
         ("a.png b.png --model E --intrinsics gone.txt", ["gone.txt"]),
         ("a.png b.png --model E --intrinsics text.png", ["text.png", "nine numbers"]),
-        ("a.png b.png --mode both", ['"both"', "mutual or one-way"]),
-        ("a.png b.png --ratio 1.2", ["ratio 1.2"]),
-        ("a.png b.png --threshold -1", ["threshold -1"]),
-        ("a.png b.png --estimator ransac", ['"ransac"', "magsac or poselib"]),
-        ("a.png b.png --neighbours annoy", ['"annoy"', "tiles or faiss"]),
+        ("a.png b.png --mode both", ["'both'", "mutual, one-way"]),
+        ("a.png b.png --ratio 1.2", ["ratio is 1.2"]),
+        ("a.png b.png --threshold -1", ["threshold is -1"]),
+        ("a.png b.png --estimator ransac", ["'ransac'", "magsac, poselib"]),
+        ("a.png b.png --neighbours annoy", ["'annoy'", "tiles, faiss"]),
         ("a.png b.png --homography text.png", ["text.png"]),
         ("a.png b.png --homography H.txt --within 0", ["above 0"]),
         ("a.png b.png --draw m.gif", ["m.gif", ".png"]),
@@ -172,9 +175,9 @@ def test_two_processes_do_not_write_one_file(keypatch: Callable, features: Path,
         ("--features gone.h5 --keypoints 2048", ["--keypoints", "--features"]),
         ("--features gone.h5 --turn-by-exif", ["--turn-by-exif", "--features"]),
         ("--features gone.h5 --lines 3", ["--lines", "--features"]),
-        ("--features gone.h5 --set step=3", ["--set", "--features"]),
+        ("--features gone.h5 --set detector.orientations=one", ["--set", "--features"]),
         ("a.png b.png --model H --intrinsics K.txt", ["essential matrix"]),
-        ("a.png b.png --ratio-sides second", ['"second"', "both or first"]),
+        ("a.png b.png --ratio-sides second", ["'second'", "both, first"]),
     ],
 )
 def test_wrong_input_is_one_sentence_and_exit_code_2(

@@ -84,7 +84,7 @@ def test_photos_become_a_model_and_a_table(keypatch: Callable, photos: Path, tmp
     # rendered at 480 x 360 and found by SIFT: places are good to some tenths of a pixel
     assert numbers["reprojection_error"] < 0.8
     assert errors["rotation_max_degrees"] < 0.5 and errors["position_max_percent"] < 2
-    for stage in ("describing 5 photos", "matching", "verifying", "mapping", "colouring"):
+    for stage in ("describing 5 photos with rootsift", "matching", "verifying", "mapping", "colouring"):
         assert stage in said.err.splitlines()
     assert all(str(out / name) in said.out for name in ("model", "model.png", "model.html", "reconstruction.json"))
     assert pycolmap.Reconstruction(str(out / "model")).num_reg_images() == 5
@@ -99,7 +99,7 @@ def test_a_second_run_takes_features_and_matches_and_refuses_others(
     before = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "out").iterdir()}
     said = keypatch("reconstruct", photos, "--descriptor", "rootsift", *words, "--seed", 1)
     features = tmp_path / "out" / "features.h5"
-    assert said.code == 0 and f"all 5 photos are described already in {features}" in said.err
+    assert said.code == 0 and f"all 5 photos are already described in {features}" in said.err
     assert "describing" not in said.err
     after = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "out").iterdir()}
     assert before["model"] != after["model"]
@@ -111,7 +111,8 @@ def test_a_second_run_takes_features_and_matches_and_refuses_others(
     assert refused.code == 2 and f"delete {tmp_path / 'out' / 'matches.h5'}" in refused.err
     with h5py.File(features, "r+") as file:
         del file["4.png"]
-    assert "describing 1 photo" in keypatch("reconstruct", photos, "--descriptor", "rootsift", *words).err.splitlines()
+    said = keypatch("reconstruct", photos, "--descriptor", "rootsift", *words)
+    assert "describing 1 photo with rootsift" in said.err.splitlines()
 
 
 def test_features_of_others_are_matched_and_reconstructed(
@@ -132,7 +133,7 @@ def test_two_photos_are_told_what_they_are(keypatch: Callable, photos: Path, des
     words = ["--features", described, "--focal", FOCAL, "--out", tmp_path / "out"]
     said = keypatch("reconstruct", photos / "1.png", photos / "3.png", *words)
     assert said.code == 0, said.err
-    assert "Two photos make no model" in said.out
+    assert "A model needs three photos" in said.out
     (line,) = (line for line in said.out.splitlines() if line.strip().startswith("rotation"))
     assert float(line.split()[1].rstrip("°")) == pytest.approx(24, abs=1.5)  # from -12 to 12 degrees
     assert str(tmp_path / "out" / "database.db") in said.out
@@ -143,7 +144,7 @@ def test_a_crash_of_colmap_is_a_sentence_and_code_two(
 ) -> None:
     import sys
 
-    from keypatch.reconstruction import mapping
+    from keypatch.colmap import process as mapping
 
     monkeypatch.setattr(mapping, "CHILD", (sys.executable, "-c", "import os; os.abort()"))
     said = keypatch("reconstruct", photos, "--features", described, "--out", tmp_path / "out")
@@ -161,7 +162,7 @@ def test_a_crash_of_colmap_is_a_sentence_and_code_two(
         (["--cameras", "nowhere"], ["nowhere"]),
         (["--features", "nowhere.h5"], ["--keypoints", "--features"]),
         (["--matches", "nowhere.h5", "--ratio", 0.8], ["--ratio", "--matches"]),
-        (["--descriptor", "rootsift", "--pixel-limit", 1000], ["--pixel-limit", "leave out"]),
+        (["--descriptor", "rootsift", "--pixel-limit", 1000], ["--pixel-limit", "raise the limit"]),
         (["--descriptor", "rootsift", "--ratio", 2], ["ratio", "2"]),
         (["--descriptor", "rootsift", "--pairs", "sequence:x"], ["sequence"]),
         (["--threads", 0], ["threads"]),
@@ -196,7 +197,7 @@ def test_names_that_lead_elsewhere_are_refused(keypatch: Callable, photos: Path,
 def test_without_the_extra_it_says_what_to_install(
     keypatch: Callable, photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from keypatch.detection import loading_colmap
+    from keypatch.colmap import package as loading_colmap
 
     monkeypatch.setattr(loading_colmap, "find_spec", lambda name: None)
     said = keypatch("reconstruct", photos, "--out", tmp_path / "out")

@@ -37,12 +37,12 @@ def test_a_folder_of_results_and_a_baseline(keypatch: Callable, result: Path, tm
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["{result}", "--out", "{folder}/page.pdf"], "A page is written as .html, not as page.pdf."),
+        (["{result}", "--out", "{folder}/page.pdf"], "The page must be an .html file, not page.pdf."),
         (["{result}", "--out", "{folder}/none/page.html"], "there is no folder"),
         (["{folder}/none.json", "--out", "{folder}/page.html"], "There is no file or folder"),
         (["{data}/info.txt", "--out", "{folder}/page.html"], "is not a JSON file"),
         (["{data}", "--out", "{folder}/page.html"], "holds no result"),
-        (["{result}", "--baseline", "orb", "--out", "{folder}/page.html"], 'no result of the baseline "orb"'),
+        (["{result}", "--baseline", "orb", "--out", "{folder}/page.html"], 'no result for the baseline "orb"'),
     ],
 )
 def test_wrong_input_is_one_sentence(
@@ -57,9 +57,9 @@ def test_the_quickstart_says_where_its_picture_and_page_are(
     keypatch: Callable, result: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from keypatch.benchmarks import Result
-    from keypatch.studies.quickstart import Quickstart
+    from keypatch.commands.quickstart import Quickstart
 
     done = Quickstart(tmp_path, (Result.load(result),), tmp_path / "match.png", tmp_path / "report.html")
-    monkeypatch.setattr("keypatch.studies.quickstart.quickstart", lambda *_, **__: done)
+    monkeypatch.setattr("keypatch.commands.quickstart.quickstart", lambda *_, **__: done)
     *_, picture, page = keypatch("quickstart", "--out", tmp_path).out.splitlines()
     assert picture.endswith(f": {tmp_path / 'match.png'}") and page.endswith(f": {tmp_path / 'report.html'}")

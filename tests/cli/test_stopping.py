@@ -12,9 +12,8 @@ from PIL import Image
 
 from keypatch.cli import commands
 from keypatch.cli.main import run
-from keypatch.cli.stopping import KEPT, NOTHING, kept_in_out, kept_of_a_run, kept_of_matches
 
-TOO_EARLY = "keypatch: Stopped before it began. The same command begins again.\n"
+NOTHING = "keypatch: Stopped; nothing was written. Run the same command to start again.\n"
 
 # The signal comes when the named module is about to be imported. A shell that starts the tests in the background has
 # SIGINT ignored, and so would its children.
@@ -46,22 +45,22 @@ posix = pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
 @posix
 @pytest.mark.parametrize("words", [("describe", "photos", "--out", "f.h5"), ("evaluate", "sift"), ()])
 def test_while_the_commands_themselves_are_imported(words: tuple[str, ...]) -> None:
-    assert interrupted("typer", *words) == TOO_EARLY
+    assert interrupted("typer", *words) == NOTHING
 
 
 WORK = {
-    "describe": ("keypatch.features.describing", "describe photos --out {out}"),
-    "match": ("keypatch.matching.many_pairs", "match --features f.h5 --pairs exhaustive --out {out}"),
-    "match two": ("keypatch.matching.photos", "match a.jpg b.jpg --out {out}"),
-    "reconstruct": ("keypatch.reconstruction.reconstructing", "reconstruct photos --out {out}"),
-    "train": ("keypatch.studies.training", "train hardnet --data embedded --out {out}"),
+    "describe": ("keypatch.features.description", "describe photos --out {out}"),
+    "match": ("keypatch.matching.pairs", "match --features f.h5 --pairs exhaustive --out {out}"),
+    "match two": ("keypatch.matching.image_matches", "match a.jpg b.jpg --out {out}"),
+    "reconstruct": ("keypatch.reconstruction.pipeline", "reconstruct photos --out {out}"),
+    "train": ("keypatch.commands.train", "train hardnet --data embedded --out {out}"),
 }
 
 
 @posix
 @pytest.mark.parametrize(("module", "line"), WORK.values(), ids=WORK)
 def test_before_anything_was_written(tmp_path: Path, module: str, line: str) -> None:
-    assert interrupted(module, *line.format(out=tmp_path / "out").split()) == f"keypatch: {NOTHING}\n"
+    assert interrupted(module, *line.format(out=tmp_path / "out").split()) == NOTHING
     assert not any(tmp_path.iterdir())
 
 
@@ -71,42 +70,23 @@ def test_what_an_earlier_command_wrote_is_kept_and_said_so(tmp_path: Path) -> No
     out.write_bytes(b"features")
     module, line = WORK["describe"]
     assert interrupted(module, *line.format(out=out).split()) == (
-        f"keypatch: Stopped; {out} keeps what it has, and the same command goes on.\n"
+        f"keypatch: Stopped. {out} keeps what it has; run the same command to resume.\n"
     )
     assert out.read_bytes() == b"features"
 
 
-def test_what_is_kept_of_each_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    there, missing = tmp_path, tmp_path / "missing"
-    assert str(there) in kept_in_out(out=there, images=[]) and kept_in_out(out=missing) == NOTHING
-    assert str(there) in kept_of_matches(features=Path("f.h5"), out=there, draw=None)
-    assert kept_of_matches(features=None, out=missing, draw=None) == NOTHING
-    assert kept_of_a_run(recipe="hynet", out=there, settings=None) == NOTHING  # a folder, but not of a run
-    (there / "recipe.toml").write_text('name = "mine"\n')
-    assert kept_of_a_run(recipe="hynet", out=there, settings=None) == (
-        f"Stopped; {there} keeps what it has. Go on with the same command and --resume."
+@pytest.mark.parametrize("spelled", ["--out {}", "--out={}"])
+def test_out_is_found_however_it_is_spelled(
+    spelled: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def stop(*_: object, **__: object) -> None:
+        raise SystemExit(130)
+
+    monkeypatch.setattr(commands, "app", stop)
+    assert run(["train", "hynet", *spelled.format(tmp_path).split(), "--resume"]) == 130
+    assert (
+        capsys.readouterr().err == f"keypatch: Stopped. {tmp_path} keeps what it has; run the same command to resume.\n"
     )
-    monkeypatch.chdir(tmp_path)
-    Path("nameless.toml").write_text("pairs = 3\n")
-    assert kept_of_a_run(recipe="nameless.toml", out=None, settings=None) == NOTHING
-    for name in ("hynet", "mine"):
-        recipe = "recipe.toml" if name == "mine" else name
-        assert kept_of_a_run(recipe=recipe, out=None, settings=["pairs=3"]) == NOTHING
-        Path("runs", name).mkdir(parents=True)
-        Path("runs", name, "recipe.toml").touch()
-        kept = kept_of_a_run(recipe=recipe, out=None, settings=["pairs=3"])
-        assert str(Path("runs", name)) in kept and "--resume" in kept
-
-
-def test_the_folder_of_a_run_is_called_as_a_setting_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("runs", "hynet").mkdir(parents=True)
-    Path("runs", "hynet", "recipe.toml").touch()
-    assert kept_of_a_run(recipe="hynet", out=None, settings=["name=other"]) == NOTHING
-    Path("runs", "other").mkdir()
-    Path("runs", "other", "recipe.toml").touch()
-    kept = kept_of_a_run(recipe="hynet", out=None, settings=["name=first", ' name = "other"', "pairs=3"])
-    assert kept.startswith(f"Stopped; {Path('runs', 'other')} keeps")
 
 
 def test_a_table_of_matches_written_before_the_picture_was_stopped_is_told(
@@ -118,31 +98,20 @@ def test_a_table_of_matches_written_before_the_picture_was_stopped_is_told(
     rng = np.random.default_rng(0)
     for name in ("a.png", "b.png"):
         Image.fromarray(rng.integers(0, 256, (64, 64), dtype=np.uint8)).save(tmp_path / name)
-    monkeypatch.setattr("keypatch.matching.photos._draw", stop)
+    monkeypatch.setattr("keypatch.matching.image_matches._write_picture", stop)
     table, picture = tmp_path / "m.csv", tmp_path / "m.png"
     line = f"match {tmp_path / 'a.png'} {tmp_path / 'b.png'} --descriptor sift --out {table} --draw {picture}"
     assert run(line.split()) == 130
     said = capsys.readouterr().err
-    assert said.endswith(f"keypatch: Stopped; kept: {table}. The same command begins again.\n")
+    assert said.endswith(f"keypatch: Stopped. {table} keeps what it has; run the same command to resume.\n")
     assert table.exists() and not picture.exists()
 
 
-def test_every_command_that_keeps_something_tells_so() -> None:
-    told = {command.name for command in commands.app.registered_commands if hasattr(command.callback, "__wrapped__")}
-    assert told == set(KEPT)
-
-
 @pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
-        ("describe photos --out f.h5", TOO_EARLY),
-        ("--debug train hynet", TOO_EARLY),
-        ("inspect train", "keypatch: Stopped.\n"),
-        ("evaluate sift", "keypatch: Stopped.\n"),
-    ],
+    "words", ["describe photos --out f.h5", "--debug train hynet", "inspect train", "evaluate sift"]
 )
 def test_while_the_words_are_read(
-    words: str, sentence: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Typer's answer to Ctrl-C there is an exit code."""
 
@@ -151,7 +120,7 @@ def test_while_the_words_are_read(
 
     monkeypatch.setattr(commands, "app", stop)
     assert run(words.split()) == 130
-    assert capsys.readouterr().err.endswith(sentence)
+    assert capsys.readouterr().err.endswith(NOTHING)
 
 
 @posix
@@ -165,7 +134,7 @@ def test_an_interrupt_of_the_work_itself_is_told_by_the_command(
         os.kill(os.getpid(), signal.SIGINT)
 
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    monkeypatch.setattr("keypatch.features.describing.describe", work)
+    monkeypatch.setattr("keypatch.features.description.describe", work)
     try:
         assert run(["describe", str(tmp_path), "--out", str(tmp_path / "f.h5")]) == 130
     finally:

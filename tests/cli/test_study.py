@@ -1,18 +1,28 @@
 """`keypatch study methods`; what it does is tested with the function behind it."""
 
 from collections.abc import Callable
+from dataclasses import fields
 from inspect import signature
 from pathlib import Path
 
+import numpy as np
+
 from keypatch.cli.study import methods, ubc
-from keypatch.studies.methods import study_methods
-from keypatch.studies.ubc import PAIR_LIST, study_ubc
+from keypatch.patches import open_patches
+from keypatch.patches.phototour import write_phototour
+from keypatch.studies.methods.plan import MethodsSetup
+from keypatch.studies.methods.study import study_methods
+from keypatch.studies.methods.table import PAPERS_LIST
+from keypatch.studies.ubc.study import study_ubc
 
 THIN = ["--batch", 32, "--set", "network.width=4", "--set", "network.dim=16", "--threads", 1, "--compile", "off"]
 
 
 def words(phototour: Path, out: Path) -> list[object]:
-    usual = ["study", "methods", "--data", phototour, "--test", phototour, "--out", out, "--pairs", 128, *THIN]
+    """Trained on the patches of a set turned, scored on the set."""
+    patches, data = open_patches(phototour), out.parent / "turned"
+    write_phototour(data, np.ascontiguousarray(patches.patches[:, ::-1]), patches.point_id)
+    usual = ["study", "methods", "--data", data, "--test", phototour, "--out", out, "--pairs", 128, *THIN]
     return [*usual, "--recipe", "hardnet", "--recipe", "sosnet"]
 
 
@@ -42,7 +52,7 @@ def test_other_conditions_exit_with_2_and_say_what_to_do(keypatch: Callable, pho
     (out / "study.json").write_text('{"format": "keypatch-study", "format_number": 1, "data": "liberty"}')
     shown = keypatch(*words(phototour, out))
     assert shown.code == 2
-    assert "data = liberty, not small" in shown.err
+    assert "data = liberty, not turned" in shown.err
     assert "--out" in shown.err
 
 
@@ -53,7 +63,9 @@ def test_study_alone_names_its_studies(keypatch: Callable) -> None:
 def test_the_command_takes_the_arguments_of_its_function() -> None:
     renamed = {"recipe": "recipes", "test": "tests", "seed": "seeds"}
     options = {renamed.get(name, name) for name in signature(methods).parameters}
-    assert options == set(signature(study_methods).parameters) - {"reporter"}
+    of_the_function = set(signature(study_methods).parameters) - {"setup", "conditions", "progress"}
+    of_the_setup = {field.name for field in fields(MethodsSetup)}
+    assert options == of_the_function | of_the_setup | {"device", "precision", "compile", "threads"}
 
 
 def test_the_six_splits_are_printed_in_percent_and_written(keypatch: Callable, phototour: Path, tmp_path: Path) -> None:
@@ -72,5 +84,5 @@ def test_the_six_splits_are_printed_in_percent_and_written(keypatch: Callable, p
 
 
 def test_the_ubc_command_takes_the_arguments_of_its_function() -> None:
-    assert set(signature(ubc).parameters) == set(signature(study_ubc).parameters) - {"reporter"}
-    assert signature(ubc).parameters["pair_list"].default == PAIR_LIST
+    assert set(signature(ubc).parameters) == set(signature(study_ubc).parameters) - {"progress"}
+    assert signature(ubc).parameters["pair_list"].default == PAPERS_LIST

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from keypatch.describers import folding
 from keypatch.describers import network as network_module
-from keypatch.describers.convolution import Convolution
+from keypatch.describers.folding import Convolution
 from keypatch.describers.network import NetworkDescriber, choose_plan
 from keypatch.errors import KeypatchError
 from keypatch.networks import (
@@ -182,7 +182,7 @@ def test_the_plan_is_float32_on_a_cpu_and_half_precision_on_cuda(monkeypatch: py
 def test_wrong_precisions_are_told_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(KeypatchError, match="Choose auto, float32"):
         choose_plan("cpu", "float8")
-    with pytest.raises(KeypatchError, match="float16 is for GPUs"):
+    with pytest.raises(KeypatchError, match="float16 needs a GPU"):
         choose_plan("cpu", "float16")
     monkeypatch.setattr(network_module, "has_fast_bfloat16", lambda device: False)
     with pytest.raises(KeypatchError, match="far slower"):

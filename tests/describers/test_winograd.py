@@ -1,4 +1,6 @@
+import os
 import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -49,16 +51,84 @@ def test_it_is_torch_s_convolution(inside: int, outside: int, side: int, relu: b
 
 def test_channels_that_do_not_fill_the_vectors_are_left_to_others() -> None:
     needs_library()
-    assert winograd(*weights(24, 64), relu=True) is None
-    assert winograd(*weights(32, 24), relu=True) is None
+    library = load_library()
+    assert library is not None
+    lanes = library.lanes()  # floats of a vector: 16 or 8
+    assert winograd(*weights(2 * lanes, 2 * lanes), relu=True) is not None
+    assert winograd(*weights(3 * lanes // 2, 4 * lanes), relu=True) is None
+    assert winograd(*weights(2 * lanes, 3 * lanes), relu=True) is None
 
 
 def test_it_is_built_once(fresh: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     needs_library()
-    assert [path.suffix for path in (fresh / "native").iterdir()] == [".so"]
+    (folder,) = fresh.iterdir()
+    assert sorted(path.suffix for path in folder.iterdir()) == [".lock", ".so"]
     load_library.cache_clear()
     monkeypatch.setattr(shutil, "which", lambda name: None)
     assert load_library() is not None
+
+
+PLANTED = '#include <cstdio>\n__attribute__((constructor)) void run() {{ fclose(fopen("{marker}", "w")); }}\n'
+
+
+@pytest.fixture
+def planted(fresh: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
+    """A library under the name of ours that leaves a marker when it is loaded, and the marker."""
+    compiler = shutil.which("g++") or shutil.which("clang++")
+    with monkeypatch.context() as patch:  # ours itself is not loaded: the system would not load its name again
+        asked = list[str]()
+        patch.setattr(module.ctypes, "CDLL", lambda name: asked.append(name) or module.ctypes.PyDLL("there is none"))
+        load_library()
+    if compiler is None or not asked:
+        pytest.skip("no compiler, or a processor without AVX2")
+    load_library.cache_clear()
+    library, marker, source = Path(asked[0]), fresh / "ran", fresh / "planted.cpp"
+    source.write_text(PLANTED.format(marker=marker))
+    library.unlink()
+    subprocess.run([compiler, "-shared", "-fPIC", "-o", library, source], check=True)
+    return library, marker
+
+
+def test_code_of_this_user_alone_is_run(planted: tuple[Path, Path]) -> None:
+    """As the planted one would be in the tests below."""
+    library, marker = planted
+    library.chmod(0o700)
+    with pytest.raises(AttributeError, match="convolve"):
+        load_library()
+    assert marker.exists()
+
+
+def test_code_that_others_may_write_is_built_again_and_never_run(planted: tuple[Path, Path]) -> None:
+    library, marker = planted
+    library.chmod(0o777)
+    assert load_library() is not None
+    assert not marker.exists() and library.stat().st_mode & 0o777 == 0o700
+
+
+def test_code_behind_a_link_is_built_again_and_never_run(planted: tuple[Path, Path], tmp_path: Path) -> None:
+    library, marker = planted
+    library.rename(tmp_path / "elsewhere.so").chmod(0o700)
+    library.symlink_to(tmp_path / "elsewhere.so")
+    assert load_library() is not None
+    assert not marker.exists() and not library.is_symlink()
+
+
+def test_a_folder_open_to_others_gives_no_code(planted: tuple[Path, Path]) -> None:
+    library, marker = planted
+    library.parent.chmod(0o777)
+    with pytest.warns(UserWarning, match="is not closed to other users, so no code is loaded from it"):
+        assert load_library() is None
+    assert not marker.exists()
+
+
+def test_a_folder_of_another_user_gives_no_code(planted: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    library, marker = planted
+    me = os.geteuid() + 1
+    library.parent.rename(library.parent.with_name(f"native-{me}"))  # as if it had been waiting for us
+    monkeypatch.setattr(os, "geteuid", lambda: me)
+    with pytest.warns(UserWarning, match=f"native-{me} is not closed to other users"):
+        assert load_library() is None
+    assert not marker.exists()
 
 
 def test_without_a_compiler_there_is_none(fresh: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,7 +163,7 @@ def test_each_kind_of_processor_has_its_own_library(
 ) -> None:
     needs_library()  # a processor with AVX-512 also runs what is made for AVX2
     load_library.cache_clear()
-    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: capability)
+    monkeypatch.setenv("KEYPATCH_CPU", capability.lower())
     library = load_library()
     assert (library is None) == (capability == "DEFAULT")
     if library is not None:

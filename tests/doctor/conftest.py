@@ -42,7 +42,7 @@ def opencv(planting: ModuleType, photos: Mapping[str, np.ndarray]) -> Mapping[st
 @pytest.fixture
 def examined(planting: ModuleType, photos: Mapping[str, np.ndarray], tmp_path: Path) -> Callable[..., Any]:
     """Write the numbers to a file of that kind, and examine it with its photo."""
-    from keypatch.doctor.examining import examine
+    from keypatch.doctor.examination import examine
 
     def call(photo: str, written: Any, kind: str = "h5", **options: Any) -> Any:
         height, width = photos[photo].shape

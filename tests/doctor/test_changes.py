@@ -5,7 +5,6 @@ import pytest
 from skimage import data
 
 from keypatch.doctor.changes import rescale, shift, turn
-from keypatch.errors import KeypatchError
 from keypatch.geometry import apply_homography
 
 
@@ -66,17 +65,3 @@ def test_a_smaller_copy_does_not_alias():
 
 def test_around_a_turned_photograph_its_border_is_repeated():
     assert turn(np.full((40, 60), 77, np.uint8), 45)[0].min() == 77
-
-
-@pytest.mark.parametrize(
-    ("change", "sentence"),
-    [
-        (lambda: turn(np.zeros((4, 4, 3), np.uint8), 10), "grey image"),
-        (lambda: shift(np.zeros((0, 4), np.uint8), 1, 1), "grey image"),
-        (lambda: rescale(np.zeros((4, 4), np.uint8), 0.0), "above 0"),
-        (lambda: rescale(np.zeros((4, 4), np.uint8), float("nan")), "above 0"),
-    ],
-)
-def test_wrong_input_is_named(change, sentence):
-    with pytest.raises(KeypatchError, match=sentence):
-        change()

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from keypatch.doctor.counting import SameFrame, count, same_frames
+from keypatch.doctor.changes import SameFrame, count, same_frames
 from keypatch.geometry import Keypoints, transform_keypoints
 
 TURN = np.array([[0.0, -2.0, 300.0], [2.0, 0.0, 5.0], [0.0, 0.0, 1.0]])  # a quarter turn, twice as large

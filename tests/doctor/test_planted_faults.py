@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from keypatch.doctor.examining import examine
+from keypatch.doctor.examination import examine
 
 PHOTOS = ["astronaut", "coffee", "camera"]
 KINDS = ["h5", "db"]
@@ -49,17 +49,18 @@ def test_a_file_of_kornia_is_fine(planting, photos, examined, photo):
 
 @pytest.mark.parametrize("photo", PHOTOS)
 def test_a_file_of_keypatch_is_fine(photos, tmp_path, photo):
-    from keypatch.features.describing import describe
+    from keypatch.features import Extraction
+    from keypatch.features.description import describe
 
     image = tmp_path / f"{photo}.bmp"
     Image.fromarray(photos[photo]).save(image)
-    describe([image], tmp_path / "features.h5", "rootsift", keypoints=500)
+    describe([image], tmp_path / "features.h5", "rootsift", Extraction(keypoints=500))
     assert examine(image, features=tmp_path / "features.h5").verdict == "fine"
 
 
 def test_a_database_of_keypatch_is_fine(photos, tmp_path):
+    from keypatch.colmap import Camera, write_database
     from keypatch.detection import Dog
-    from keypatch.reconstruction import Camera, write_database
 
     image, photo = tmp_path / "astronaut.bmp", photos["astronaut"]
     Image.fromarray(photo).save(image)

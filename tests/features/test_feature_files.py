@@ -8,7 +8,7 @@ import h5py
 import numpy as np
 import pytest
 
-from keypatch.errors import DataError
+from keypatch.errors import DataError, KeypatchError
 from keypatch.features import FeatureReader, Features, read_features, read_names
 from keypatch.features.feature_files import feature_attributes, write_features
 from keypatch.geometry import Keypoints
@@ -114,7 +114,7 @@ def test_keypoints_without_scales_need_a_sigma_to_be_described_but_not_to_be_mat
     assert read_features(tmp_path / "h.h5", "x.jpg").keypoints.sigma.tolist() == [1.0] * 5
     with FeatureReader(tmp_path / "h.h5") as reader:
         assert reader.keypoints("x.jpg", sigma=3.0).sigma.tolist() == [3.0] * 5
-        with pytest.raises(DataError, match=r"h\.h5: x\.jpg: .*which sigma"):
+        with pytest.raises(DataError, match=r"h\.h5: x\.jpg: .*Pass sigma"):
             reader.keypoints("x.jpg")
 
 
@@ -127,17 +127,17 @@ def test_descriptors_row_by_row_are_read_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arrays", "message"),
     [
-        ({"descriptors": np.zeros((16, 4))}, r"5 keypoints but descriptors of the shape \(16, 4\)"),
-        ({"descriptors": np.zeros(80)}, r"descriptors of the shape \(80,\)"),
+        ({"descriptors": np.zeros((16, 4))}, r"5 keypoints but descriptors of shape \(16, 4\)"),
+        ({"descriptors": np.zeros(80)}, r"descriptors of shape \(80,\)"),
         ({"descriptors": None}, "no descriptors"),
         ({"descriptors": np.full((16, 5), np.nan)}, "not finite"),
         ({"descriptors": np.array([b"text"] * 5)}, "not an array of numbers"),
         ({"keypoints": np.zeros(10)}, r"shape \(n, 2\)"),
         ({"keypoints": np.zeros((5, 1))}, r"shape \(n, 2\)"),
         ({"keypoints": np.full((5, 2), np.inf)}, "must be finite"),
-        ({"scales": np.ones(4)}, r"sigma must have the shape \(5,\)"),
+        ({"scales": np.ones(4)}, r"sigma must have shape \(5,\)"),
         ({"scales": np.zeros(5)}, "must be above 0"),
-        ({"oris": np.zeros((5, 2))}, r"angle must have the shape \(5,\)"),
+        ({"oris": np.zeros((5, 2))}, r"angle must have shape \(5,\)"),
         ({"image_size": np.zeros(3)}, "image_size of x.jpg is not a width and a height"),
         ({"image_size": np.array([np.nan, 5])}, "image_size of x.jpg is not a width and a height"),
         ({"image_size": np.array([-1, 5])}, "image_size of x.jpg is not a width and a height"),
@@ -180,18 +180,72 @@ def test_names_that_lead_elsewhere_are_refused(tmp_path: Path, name: str) -> Non
         read_names(tmp_path / "h.h5")
 
 
-def test_links_are_not_followed(tmp_path: Path) -> None:
-    write_foreign(tmp_path / "other.h5", "secret.jpg")
-    write_foreign(tmp_path / "h.h5")
-    with h5py.File(tmp_path / "h.h5", "a") as file:
-        file["outside"] = h5py.ExternalLink("other.h5", "/secret.jpg")
-        file["again"] = h5py.SoftLink("/x.jpg")
-        file["x.jpg/scales"] = h5py.ExternalLink("other.h5", "/secret.jpg/keypoints")
-    assert read_names(tmp_path / "h.h5") == ["x.jpg"]
-    for name in ("outside", "again", "missing", "x.jpg/keypoints", "", "x.jpg/"):
+def test_names_of_no_photo_are_told(tmp_path: Path) -> None:
+    write(tmp_path / "h.h5", "x.jpg", made(2))
+    for name in ("missing", "x.jpg/keypoints", "", "x.jpg/"):
         with pytest.raises(DataError, match=f'has no photo "{name}"'):
             read_features(tmp_path / "h.h5", name)
-    assert read_features(tmp_path / "h.h5", "x.jpg").keypoints.sigma.tolist() == [1.0] * 5  # the link is no scale
+
+
+@pytest.mark.parametrize("place", ["y.jpg", "x.jpg/scales"])
+@pytest.mark.parametrize("link", [h5py.ExternalLink("other.h5", "/x.jpg"), h5py.SoftLink("/x.jpg")])
+def test_links_are_refused(tmp_path: Path, place: str, link: object) -> None:
+    write(tmp_path / "other.h5", "x.jpg", made(2))
+    write_foreign(tmp_path / "h.h5")
+    with h5py.File(tmp_path / "h.h5", "a") as file:
+        file[place] = link
+    with pytest.raises(DataError, match=rf'h\.h5: "{place}" is a link'):
+        read_names(tmp_path / "h.h5")
+    with pytest.raises(DataError, match=r'h\.h5: "[a-z./]+" is a link'):
+        read_features(tmp_path / "h.h5", place.split("/")[0])
+
+
+def external(group: h5py.Group, secret: Path) -> None:
+    group.create_dataset("scales", (5,), "f4", external=[(secret, 0, 20)])
+
+
+def virtual(group: h5py.Group, secret: Path) -> None:
+    layout = h5py.VirtualLayout((5,), "f4")
+    layout[:] = h5py.VirtualSource(secret.with_name("other.h5"), "x.jpg/scales", (5,))
+    group.create_virtual_dataset("scales", layout)
+
+
+@pytest.mark.parametrize("plant", [external, virtual])
+def test_arrays_kept_in_another_file_are_refused(tmp_path: Path, plant: Callable[[h5py.Group, Path], None]) -> None:
+    (tmp_path / "secret").write_bytes(np.arange(1, 6, dtype=np.float32).tobytes())
+    write(tmp_path / "other.h5", "x.jpg", made(5))
+    write_foreign(tmp_path / "h.h5")
+    with h5py.File(tmp_path / "h.h5", "a") as file:
+        plant(file["x.jpg"], tmp_path / "secret")
+    with pytest.raises(DataError, match=r"h\.h5: /x\.jpg/scales is kept in another file"):
+        read_features(tmp_path / "h.h5", "x.jpg")
+
+
+def test_whatever_h5py_raises_is_a_sentence_about_the_file(tmp_path: Path) -> None:
+    """Flipped bytes: h5py raises KeyError, OSError, RuntimeError, TypeError and ValueError for them."""
+    write(tmp_path / "f.h5", "a.jpg", made(2))
+    content, rng = (tmp_path / "f.h5").read_bytes(), np.random.default_rng(0)
+    refused = 0
+    for _ in range(150):
+        damaged = bytearray(content)
+        for place in rng.integers(0, len(damaged), 4):
+            damaged[place] = rng.integers(256)
+        (tmp_path / "d.h5").write_bytes(damaged)
+        try:
+            for name in read_names(tmp_path / "d.h5"):
+                read_features(tmp_path / "d.h5", name)
+        except KeypatchError as error:
+            refused += 1
+            assert "d.h5" in str(error)
+    assert refused > 20
+
+
+def test_an_empty_array_is_told(tmp_path: Path) -> None:
+    write_foreign(tmp_path / "h.h5")
+    with h5py.File(tmp_path / "h.h5", "a") as file:
+        file["x.jpg/scales"] = h5py.Empty("f")
+    with pytest.raises(DataError, match=r"h\.h5 is damaged"):
+        read_features(tmp_path / "h.h5", "x.jpg")
 
 
 def test_a_photo_may_be_called_keypoints(tmp_path: Path) -> None:
@@ -223,7 +277,7 @@ def test_newer_and_other_files_of_ours_are_refused(tmp_path: Path) -> None:
         read_names(tmp_path / "f.h5")
     with h5py.File(tmp_path / "f.h5", "a") as file:
         file.attrs["format"] = "keypatch-matches"
-    with pytest.raises(DataError, match="is a match file, not a feature file"):
+    with pytest.raises(DataError, match=r"is not a feature file .its format is keypatch-matches"):
         read_names(tmp_path / "f.h5")
 
 
@@ -231,7 +285,7 @@ def test_newer_and_other_files_of_ours_are_refused(tmp_path: Path) -> None:
 def test_a_file_without_features_is_refused_by_the_reader(tmp_path: Path, array: str) -> None:
     with h5py.File(tmp_path / "f.h5", "w") as file:
         file[array] = [1.0]
-    with pytest.raises(DataError, match=r"f\.h5 is no feature file: .*keypatch describe"):
+    with pytest.raises(DataError, match=r"f\.h5 is not a feature file: .*keypatch describe"):
         read_names(tmp_path / "f.h5")
 
 
@@ -252,7 +306,10 @@ def test_a_photo_that_is_not_there_is_compared_with_those_that_are(
         file.attrs.update({"format": "keypatch-features", "format_number": 1, "descriptor": "sift", "settings": "{}"})
         for name in names.split():
             file[f"{name}/keypoints"] = np.zeros((1, 2), np.float32)
-    with FeatureReader(tmp_path / "f.h5") as reader, pytest.raises(DataError, match=f"no features of {wanted}. {hint}"):
+    with (
+        FeatureReader(tmp_path / "f.h5") as reader,
+        pytest.raises(DataError, match=f"no features for {wanted}. {hint}"),
+    ):
         reader.require([*names.split(), wanted])
 
 

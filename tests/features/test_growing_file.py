@@ -125,7 +125,7 @@ def test_parts_of_a_file_deleted_since_count_only_with_the_same_settings(tmp_pat
     [
         (
             {"settings": json.dumps({"ratio": 0.8, "seed": 1})},
-            r"m\.h5 was begun with other settings: ratio = None \(now 0\.8\), seed = 0 \(now 1\)\. Choose",
+            r"m\.h5 was started with other settings: ratio = None \(now 0\.8\), seed = 0 \(now 1\)\. Choose",
         ),
         (
             {"settings": json.dumps({"ratio": None, "seed": 0, "weights": "0123456789abcdef" * 4})},
@@ -152,7 +152,11 @@ def test_a_foreign_file_is_left_as_it_is(tmp_path: Path) -> None:
         file.attrs["settings"] = "not JSON"
     (tmp_path / "text.h5").write_text("mine")
     (tmp_path / "empty.h5").touch()
-    for name, message in {"hloc": "no match file of keypatch", "text": "no HDF5 file", "empty": "no HDF5 file"}.items():
+    for name, message in {
+        "hloc": "not a match file of keypatch",
+        "text": "no HDF5 file",
+        "empty": "no HDF5 file",
+    }.items():
         path = tmp_path / f"{name}.h5"
         before = path.read_bytes()
         with pytest.raises(DataError, match=message), grow_file(path, HEAD):
@@ -272,7 +276,7 @@ def test_also_when_the_table_of_names_finds_no_room(tmp_path: Path, more: int) -
         ("settings", "{", 'its attribute "settings"'),
         ("settings", "5", 'its attribute "settings"'),
         ("format_number", [1, 1], 'its attribute "format_number"'),
-        ("format", ["keypatch-matches"] * 2, "exists and is no match file of keypatch"),
+        ("format", ["keypatch-matches"] * 2, "exists and is not a match file of keypatch"),
     ],
 )
 def test_a_file_with_a_damaged_head_is_left_alone(tmp_path: Path, name: str, value: object, message: str) -> None:

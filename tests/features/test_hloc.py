@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from keypatch.errors import KeypatchError
 from keypatch.features import Extraction, extract, read_features
 from keypatch.features.hloc import Extractor
-from keypatch.zoo import find
+from keypatch.zoo import load
 
 COLOUR = np.asarray(astronaut(), np.uint8)[:300, :400]
 GREY = np.rint(COLOUR @ [0.299, 0.587, 0.114]).astype(np.uint8)
@@ -87,7 +87,7 @@ def test_it_gives_the_batch_layout_of_hloc(model: Keypatch) -> None:
 
 def test_the_numbers_are_those_of_extract(model: Keypatch) -> None:
     found = {name: value[0].numpy() for name, value in model(batch(GREY)).items()}
-    expected = extract(GREY, find("rootsift"), Extraction(keypoints=200))
+    expected = extract(GREY, load("rootsift"), Extraction(keypoints=200))
     np.testing.assert_array_equal(found["keypoints"], expected.keypoints.xy)
     np.testing.assert_array_equal(found["scales"], expected.keypoints.sigma)
     np.testing.assert_allclose(np.radians(found["oris"]), expected.keypoints.angle, atol=1e-6)
@@ -109,7 +109,7 @@ def test_a_colour_image_is_taken_as_grey_with_red_first(model: Keypatch) -> None
 
 def test_a_file_that_hloc_writes_is_read_back(model: Keypatch, tmp_path: Path) -> None:
     write_as_hloc(tmp_path / "f.h5", "db/a.jpg", model, GREY, factor=2.0, half=False)
-    features, direct = read_features(tmp_path / "f.h5", "db/a.jpg"), extract(GREY, find("rootsift"), model.extraction)
+    features, direct = read_features(tmp_path / "f.h5", "db/a.jpg"), extract(GREY, load("rootsift"), model.extraction)
     np.testing.assert_allclose(features.keypoints.xy, 2 * direct.keypoints.xy + 0.5, atol=1e-4)
     np.testing.assert_allclose(features.keypoints.sigma, 2 * direct.keypoints.sigma)
     np.testing.assert_array_equal(features.descriptors, direct.descriptors)
@@ -147,9 +147,9 @@ def test_a_flat_image_gives_empty_arrays(model: Keypatch) -> None:
 @pytest.mark.parametrize(
     ("image", "says"),
     [
-        (torch.zeros(2, 1, 50, 60), "One image"),
-        (torch.zeros(1, 2, 50, 60), "One image"),
-        (torch.zeros(50, 60), "One image"),
+        (torch.zeros(2, 1, 50, 60), "one image"),
+        (torch.zeros(1, 2, 50, 60), "one image"),
+        (torch.zeros(50, 60), "one image"),
         (torch.full((1, 1, 50, 60), 200.0), "0..1"),
         (torch.full((1, 1, 50, 60), torch.nan), "0..1"),
     ],

@@ -49,23 +49,26 @@ def with_keypoints(folder: Path, photo: Path, **arrays: object) -> list[object]:
 BROKEN: dict[str, tuple[Plant, str]] = {
     "truncated JPEG": (lambda f, p: [copied(p, f / "x.jpg", 0.5)], "x.jpg is cut off or damaged"),
     "zero bytes": (lambda f, p: [copied(p, f / "x.jpg", 0.0)], "x.jpg is empty"),
-    "HDF5 named .png": (lambda f, p: [h5py.File(f / "x.png", "w").close() or f / "x.png"], "x.png is not a photo."),
+    "HDF5 named .png": (
+        lambda f, p: [h5py.File(f / "x.png", "w").close() or f / "x.png"],
+        "x.png is not an image that",
+    ),
     "a few bytes": (lambda f, p: [copied(p, f / "x.jpg", 0.01)], "x.jpg is cut off or damaged"),
     "20,000 x 20,000": (lambda f, p: [huge(f / "x.bmp")], "--pixel-limit"),
-    "text named .png": (lambda f, p: [(f / "x.png").write_text("hello") and f / "x.png"], "x.png is not a photo"),
-    "a folder named .png": (lambda f, p: [(f / "x.png").mkdir() or f], "There is no photo"),
+    "text named .png": (lambda f, p: [(f / "x.png").write_text("hello") and f / "x.png"], "x.png is not an image"),
+    "a folder named .png": (lambda f, p: [(f / "x.png").mkdir() or f], "No photos found"),
     ".. in a list": (
         lambda f, p: listed(f, p, "../x.jpg"),
         "list.txt, line 2: the name '../x.jpg' is not a plain path",
     ),
     "absolute in a list": (
         lambda f, p: listed(f, p, "/etc/hosts"),
-        "line 2: /etc/hosts does not lie in",
+        "line 2: /etc/hosts is not inside",
     ),
     "missing in a list": (lambda f, p: listed(f, p, "none.jpg"), "none.jpg is missing"),
     "wrong shape in h5": (
         lambda f, p: with_keypoints(f, p, keypoints=np.zeros((3, 2)), scales=np.ones(2)),
-        "k.h5: good.jpg: The keypoints' sigma must have the shape (3,)",
+        "k.h5: good.jpg: The keypoints' sigma must have shape (3,)",
     ),
     "no numbers in h5": (
         lambda f, p: with_keypoints(f, p, keypoints=np.array([b"x"])),

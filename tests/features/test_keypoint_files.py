@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from keypatch.errors import DataError, KeypatchError
+from keypatch.features.extraction import FileOptions
 from keypatch.features.keypoint_files import open_keypoints
 
 XY = np.float32([[10.25, 20.5], [30, 40]])
@@ -82,7 +83,7 @@ def sqlite(path: Path, rows: object, cols: object, content: object) -> None:
         (2, 4, None, "cut off"),
         ("x", 4, np.zeros(8, np.float32).tobytes(), "cut off"),
         (2, 3, np.zeros(6, np.float32).tobytes(), "2, 4 or 6 columns"),
-        (2, 2, np.zeros(4, np.float32).tobytes(), "which sigma"),
+        (2, 2, np.zeros(4, np.float32).tobytes(), "Pass sigma"),
         (2, 4, np.full(8, np.nan, np.float32).tobytes(), "finite"),
         (2, 4, np.zeros(8, np.float32).tobytes(), "must be above 0"),
     ],
@@ -130,7 +131,7 @@ def test_csv_without_names_serves_every_photo_and_may_leave_values_out(tmp_path:
         ("", "must name the columns x and y"),
         ("1,2\n3,4\n", "must name the columns x and y"),
         ("x,y,sigma\n1,two,3\n", r"k\.csv, line 2: could not convert"),
-        ("x,y\n1,2\n", "no sigma. Say with --sigma"),
+        ("x,y\n1,2\n", "no scale. Set it with --sigma"),
         ("x,y,sigma\n,2,3\n", "must be finite"),
         ("x,y,sigma\n1,2,-3\n", "must be above 0"),
         ("x,y,sigma,image\n1,2,3,\n", "line 2: the column image is empty"),
@@ -146,7 +147,7 @@ def test_other_files_are_told(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="cannot be read: no such file"):
         open_keypoints(tmp_path / "k.csv")
     (tmp_path / "k.csv").write_bytes(b"\xff\x00\xfe" * 100)
-    with pytest.raises(DataError, match="neither hloc's h5 nor a COLMAP database nor a csv"):
+    with pytest.raises(DataError, match=r"not an hloc \.h5 file, a COLMAP database or a csv"):
         open_keypoints(tmp_path / "k.csv")
-    with pytest.raises(KeypatchError, match="sigma -1 must be above 0"):
-        open_keypoints(table(tmp_path / "k.csv", "x,y\n"), sigma=-1)
+    with pytest.raises(KeypatchError, match="sigma is -1; it must be above 0"):
+        FileOptions(sigma=-1)

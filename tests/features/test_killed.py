@@ -16,8 +16,9 @@ import h5py
 import numpy as np
 
 import torch
-from keypatch.features import growing_file
-from keypatch.features.describing import describe
+from keypatch.features import Extraction, growing_file
+from keypatch.features.description import describe
+from keypatch.features.extraction import FileOptions
 
 growing_file._FEW = 2  # merge often
 photos, folder, kills = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
@@ -27,7 +28,7 @@ def start(out, workers):
     child = os.fork()
     if child == 0:
         try:
-            describe(photos, out, "sift", keypoints=10, workers=workers)
+            describe(photos, out, "sift", Extraction(keypoints=10), files=FileOptions(workers=workers))
         finally:
             os._exit(0)
     return child

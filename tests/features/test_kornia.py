@@ -8,11 +8,11 @@ from skimage.data import camera
 
 from keypatch.detection import detect_dog
 from keypatch.errors import KeypatchError
-from keypatch.features.extracting import describe_keypoints
+from keypatch.features.extraction import describe_keypoints
 from keypatch.features.kornia import PatchDescriptor
 from keypatch.geometry import Keypoints, cut_patches, to_laf
 from keypatch.networks import prepare
-from keypatch.zoo import find
+from keypatch.zoo import load
 
 kornia = pytest.importorskip("kornia")
 
@@ -40,13 +40,13 @@ def test_patches_of_0_to_1_get_the_descriptors_of_the_describer(
 ) -> None:
     for side in (32, 64):
         patches = cut_patches(photo, keypoints, 24, side)
-        ours = find(DESCRIPTOR, "cpu", "float32").describe(patches)
+        ours = load(DESCRIPTOR, "cpu", "float32").describe(patches)
         theirs = module(torch.from_numpy(patches)[:, None] / 255)
         np.testing.assert_allclose(theirs.numpy(), ours, atol=1e-5)
 
 
 def test_it_says_which_patches_it_wants(module: PatchDescriptor) -> None:
-    describer = find(DESCRIPTOR)
+    describer = load(DESCRIPTOR)
     assert (module.patch_size, module.patch_sigmas, module.dim) == (32, describer.patch_sigmas, describer.dim)
 
 
@@ -57,7 +57,7 @@ def test_laf_descriptor_gives_what_keypatch_gives_at_the_same_keypoints(
     image = torch.from_numpy(photo)[None, None] / 255
     lafs = torch.from_numpy(to_laf(keypoints, module.patch_sigmas))[None]
     described = kornia.feature.LAFDescriptor(module, patch_size=module.patch_size)(image, lafs)[0].numpy()
-    ours = describe_keypoints(photo, keypoints, find(DESCRIPTOR, "cpu", "float32"))
+    ours = describe_keypoints(photo, keypoints, load(DESCRIPTOR, "cpu", "float32"))
     similar = (described * ours).sum(axis=1)
     # the two cutters blur differently; a wrong angle or width leaves a cosine near 0
     assert np.median(similar) > 0.97

@@ -11,7 +11,7 @@ from skimage.data import astronaut, camera
 from keypatch.errors import KeypatchError
 from keypatch.features import Extraction, extract
 from keypatch.features.opencv import Feature2D
-from keypatch.zoo import find
+from keypatch.zoo import load
 
 PHOTO = np.asarray(camera(), np.uint8)
 FLAT = np.full((64, 64), 90, np.uint8)
@@ -41,7 +41,7 @@ def test_results_are_of_the_kinds_that_cv2_sift_gives(feature: Feature2D) -> Non
 
 def test_keypoints_and_descriptors_are_those_of_extract(feature: Feature2D) -> None:
     keypoints, descriptors = feature.detectAndCompute(PHOTO)
-    expected = extract(PHOTO, find("rootsift"), Extraction(keypoints=300))
+    expected = extract(PHOTO, load("rootsift"), Extraction(keypoints=300))
     np.testing.assert_array_equal(descriptors, expected.descriptors)
     found = values(keypoints)
     np.testing.assert_array_equal(found[:, :2], expected.keypoints.xy)
@@ -145,7 +145,7 @@ def test_keypoints_without_an_angle_need_upright(feature: Feature2D) -> None:
         (np.zeros((8, 8, 2), np.uint8), None, "must be uint8, grey"),
         (np.zeros(8, np.uint8), None, "must be uint8, grey"),
         (np.zeros((0, 8), np.uint8), None, "pixel"),
-        (PHOTO, PHOTO[:-1], "mask has the shape"),
+        (PHOTO, PHOTO[:-1], "mask has shape"),
     ],
     ids=["no file", "float", "two channels", "a row", "empty", "mask of another size"],
 )
@@ -160,5 +160,5 @@ def test_wrong_images_and_masks_are_refused_with_a_sentence(
 def test_a_wrong_name_is_refused() -> None:
     with pytest.raises(KeypatchError, match="no descriptor"):
         Feature2D("hynet")
-    with pytest.raises(KeypatchError, match="no detector"):
+    with pytest.raises(KeypatchError, match="detector: there is no"):
         Feature2D("sift", detector="fast")

@@ -1,4 +1,6 @@
-"""Homographies: points, keypoints, and the patches they give in another view."""
+"""Homographies: points, keypoints, the patches they give in another view, and matrices in text files."""
+
+from pathlib import Path
 
 import cv2
 import numpy as np
@@ -6,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keypatch.errors import KeypatchError
+from keypatch.errors import DataError, KeypatchError
 from keypatch.geometry import (
     Keypoints,
     ViewRange,
@@ -15,6 +17,7 @@ from keypatch.geometry import (
     random_homography,
     transform_keypoints,
 )
+from keypatch.geometry.homographies import read_matrix
 
 SIZE = (320, 240)
 seeds = st.integers(0, 10_000)
@@ -97,3 +100,36 @@ def test_response_is_kept():
 def test_impossible_homographies_are_named(homography, sentence):
     with pytest.raises(KeypatchError, match=sentence):
         transform_keypoints(homography, Keypoints([1], [1], [1], [0]))
+
+
+@pytest.mark.parametrize(
+    "text", ["1 0 3\n0 1 4\n0 0 1\n", "1.0e0,0,3\n0,1,4\n0,0,1", "  1 0 3\n\n 0 1 4 \n0 0 1  \n\n"]
+)
+def test_matrices_are_read_as_people_write_them(tmp_path: Path, text: str) -> None:
+    (tmp_path / "H").write_text(text)
+    assert read_matrix(tmp_path / "H").tolist() == [[1, 0, 3], [0, 1, 4], [0, 0, 1]]
+
+
+@pytest.mark.parametrize("text", ["", "1 2 3", "1 0 0 0 1 0 0 0 one", "1 0 0 0 1 0 0 0 nan", "\xff\x00"])
+def test_other_files_are_named(tmp_path: Path, text: str) -> None:
+    (tmp_path / "H.txt").write_bytes(text.encode("latin-1"))
+    with pytest.raises(DataError, match=r"H\.txt"):
+        read_matrix(tmp_path / "H.txt")
+
+
+@pytest.mark.parametrize("text", ["0 0 0 0 0 0 0 0 0", "1 2 3 2 4 6 0 0 1", "1e-3 0 5 0 1e-3 7 0 0 0"])
+def test_singular_matrices_are_named(tmp_path: Path, text: str) -> None:
+    (tmp_path / "H_1_3").write_text(text)
+    with pytest.raises(DataError, match="H_1_3 holds a singular matrix"):
+        read_matrix(tmp_path / "H_1_3")
+
+
+@pytest.mark.parametrize("text", ["1e-9 0 3e-6 0 1e-9 0 0 0 1e-9", "1e-3 0 5000 0 1e-3 5000 1e-7 0 1"])
+def test_any_scale_and_strong_perspective_are_no_singularity(tmp_path: Path, text: str) -> None:
+    (tmp_path / "H").write_text(text)
+    assert read_matrix(tmp_path / "H").shape == (3, 3)
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="H_1_2"):
+        read_matrix(tmp_path / "H_1_2")

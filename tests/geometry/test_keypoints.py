@@ -18,9 +18,9 @@ THREE = Keypoints([1, 2, 3], [4, 5, 6], [1, 2, 3], [0, 0.5, -0.5], response=[0.3
         ({"x": [1, np.nan]}, "Keypoint 1 has x nan; every value must be finite"),
         ({"angle": [np.inf, 0]}, "Keypoint 0 has angle inf"),
         ({"sigma": [1, 0]}, "Keypoint 1 has sigma 0.0; it must be above 0"),
-        ({"y": [1, 2, 3]}, r"y must have the shape \(2,\), as x has, not \(3,\)"),
-        ({"response": [1]}, r"response must have the shape \(2,\)"),
-        ({"shape": np.eye(2)}, r"shape must have the shape \(2, 2, 2\)"),
+        ({"y": [1, 2, 3]}, r"y must have shape \(2,\) to match x, not \(3,\)"),
+        ({"response": [1]}, r"response must have shape \(2,\)"),
+        ({"shape": np.eye(2)}, r"shape must have shape \(2, 2, 2\)"),
         ({"shape": 2 * np.eye(2)[None].repeat(2, 0)}, "must have determinant 1"),
     ],
 )

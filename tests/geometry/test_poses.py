@@ -108,11 +108,11 @@ def test_a_carried_camera_sees_the_carried_world_alike(seed):
 @pytest.mark.parametrize(
     ("centres", "sentence"),
     [
-        (np.zeros((2, 3)), "three or more cameras, not 2"),
-        (np.zeros((4, 3)), "on one line or in one place"),
-        (np.outer([0, 1, 2, 5], [1, 2, 3]), "on one line or in one place"),
+        (np.zeros((2, 3)), "at least three cameras, not 2"),
+        (np.zeros((4, 3)), "on one line or at one point"),
+        (np.outer([0, 1, 2, 5], [1, 2, 3]), "on one line or at one point"),
         (np.full((4, 3), np.nan), "must be finite"),
-        (np.zeros((4, 2)), r"\(n, 3\) and \(n, 3\), not \(4, 2\)"),
+        (np.zeros((4, 2)), r"both be \(n, 3\), not \(4, 2\)"),
     ],
 )
 def test_cameras_that_cannot_be_aligned_are_named(centres, sentence):
@@ -123,11 +123,11 @@ def test_cameras_that_cannot_be_aligned_are_named(centres, sentence):
 @pytest.mark.parametrize(
     ("rotation", "translation", "sentence"),
     [
-        (np.eye(4), np.zeros(3), "3x3 rotation"),
-        (np.eye(3), np.zeros(4), "translation of 3"),
-        (-np.eye(3), np.zeros(3), "no rotation"),
-        (2 * np.eye(3), np.zeros(3), "no rotation"),
-        (np.full((3, 3), np.nan), np.zeros(3), "no rotation"),
+        (np.eye(4), np.zeros(3), r"rotation \(3, 3\)"),
+        (np.eye(3), np.zeros(4), r"translation \(3,\)"),
+        (-np.eye(3), np.zeros(3), "not a rotation"),
+        (2 * np.eye(3), np.zeros(3), "not a rotation"),
+        (np.full((3, 3), np.nan), np.zeros(3), "not a rotation"),
         (np.eye(3), [0, 0, np.inf], "not finite"),
     ],
 )

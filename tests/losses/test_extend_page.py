@@ -4,10 +4,14 @@ import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
+from keypatch.errors import KeypatchError
 from keypatch.losses import MEASURES, MINING, TERMS
+from keypatch.patches import PatchSet
+from keypatch.zoo import load
 
 PAGE = (Path(__file__).parents[2] / "docs" / "extend.md").read_text(encoding="utf-8")
 
@@ -38,5 +42,20 @@ def test_the_examples_compute(names: dict[str, Any]) -> None:
 
 
 def test_the_page_names_everything_there_is() -> None:
-    for table in (MEASURES, MINING, TERMS):
-        assert all(f"`{name}`" in PAGE for name in table)
+    assert [name for table in (MEASURES, MINING, TERMS) for name in table if f"`{name}`" not in PAGE] == []
+
+
+def test_the_detector_finds_corners_as_a_detector_should(names: dict[str, Any]) -> None:
+    image = np.zeros((80, 100), np.uint8)
+    image[30:50, 40:70] = 200
+    keypoints = names["Corners"]()(image)
+    assert {(40, 30), (69, 30), (40, 49), (69, 49)} == {(round(x), round(y)) for x, y in keypoints.xy.tolist()}
+    assert len(names["Corners"]()(np.zeros((5, 5), np.uint8))) == 0
+    with pytest.raises(KeypatchError, match="The corner detector needs a grey image"):
+        names["Corners"]()(np.zeros((90, 90, 3), np.uint8))
+
+
+def test_the_benchmark_scores_a_describer(names: dict[str, Any]) -> None:
+    patches = np.random.default_rng(0).integers(0, 255, (60, 64, 64), dtype=np.uint8)
+    result = names["evaluate_dimming"](load("rootsift"), PatchSet("noise", patches, np.arange(60)), names["Dimming"]())
+    assert result.scores["rank1"] > 0.9 and result.interval("rank1") is not None

@@ -91,9 +91,9 @@ def test_truth_values_are_understood() -> None:
     ("loss", "arguments", "message"),
     [
         ("CircleLos", (), "CircleLoss"),
-        ("BaseMetricLossFunction", (), "can be used"),
-        ("torch", (), "can be used"),
-        ("DynamicSoftMarginLoss", (), "can be used"),  # it has a memory, which a term made anew would lose
+        ("BaseMetricLossFunction", (), "no usable loss"),
+        ("torch", (), "no usable loss"),
+        ("DynamicSoftMarginLoss", (), "no usable loss"),  # it has a memory, which a term made anew would lose
         ("CircleLoss", ("gama=80",), "gama"),
         ("ArcFaceLoss", (), "num_classes"),
         ("ArcFaceLoss", ("num_classes=4", "embedding_size=6"), "learns weights"),

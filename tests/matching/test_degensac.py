@@ -1,6 +1,7 @@
 """DEGENSAC: what it is asked for, without the package; what it finds, with it."""
 
 import sys
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,10 +10,12 @@ import pytest
 
 from keypatch.errors import KeypatchError, MissingExtra
 from keypatch.geometry import Keypoints
-from keypatch.matching import Matches, verify
-from keypatch.matching.degensac import has_degensac
+from keypatch.matching.matches import Matches
+from keypatch.matching.matching import Matching
+from keypatch.matching.verification import has_degensac, verify
 
 COUNT, WRONG = 120, 40
+DEGENSAC = Matching(estimator="degensac")
 
 
 def two_views() -> tuple[Keypoints, Keypoints, Matches]:
@@ -38,7 +41,7 @@ def test_the_challenges_checks_are_asked_for_and_the_answer_is_kept(monkeypatch:
     asked: dict[str, Any] = {}
     matrix = np.arange(1.0, 10).reshape(3, 3)
     monkeypatch.setitem(sys.modules, "pydegensac", fake(matrix, asked))
-    left = verify(*_views_last(), "F", "degensac", 0.5, seed=3, confidence=0.999999, iterations=100_000)
+    left = verify(*_views_last(), replace(DEGENSAC, threshold=0.5, seed=3, confidence=0.999999, iterations=100_000))
     assert asked == {
         "px_th": 0.5,
         "conf": 0.999999,
@@ -60,25 +63,25 @@ def _views_last() -> tuple[Matches, Keypoints, Keypoints]:
 
 def test_zeros_are_no_model(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pydegensac", fake(np.zeros((3, 3)), {}))
-    left = verify(*_views_last(), "F", "degensac")
+    left = verify(*_views_last(), DEGENSAC)
     assert len(left) == 0 and left.matrix is None
 
 
 @pytest.mark.parametrize("model", ["E", "H"])
 def test_only_fundamental_matrices_are_found(model: Any) -> None:
-    with pytest.raises(KeypatchError, match="fundamental matrices only"):
-        verify(*_views_last(), model, "degensac", intrinsics=[np.eye(3)])
+    with pytest.raises(KeypatchError, match="only estimates fundamental matrices"):
+        replace(DEGENSAC, model=model)
 
 
 def test_a_missing_pydegensac_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pydegensac", None)
     with pytest.raises(MissingExtra, match=r"keypatch\[degensac\]"):
-        verify(*_views_last(), "F", "degensac")
+        verify(*_views_last(), DEGENSAC)
 
 
 @pytest.mark.skipif(not has_degensac(), reason="pydegensac is not installed")
 def test_the_right_matches_are_found_and_a_seed_repeats() -> None:
-    one, two = (verify(*_views_last(), "F", "degensac", 0.5, seed=1) for _ in range(2))
+    one, two = (verify(*_views_last(), replace(DEGENSAC, threshold=0.5, seed=1)) for _ in range(2))
     assert np.array_equal(one.indices, two.indices) and np.array_equal(one.matrix, two.matrix)  # type: ignore[arg-type]
     right = one.indices[:, 0] >= WRONG
     assert right.sum() == COUNT - WRONG and (~right).sum() <= 0.1 * WRONG

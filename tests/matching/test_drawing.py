@@ -5,8 +5,8 @@ import pytest
 from numpy.typing import NDArray
 
 from keypatch.geometry import Keypoints
-from keypatch.matching import Matches, draw_matches
-from keypatch.matching.drawing import _RIGHT, _WRONG, _legend, _shown
+from keypatch.matching.drawing import _RIGHT, _WRONG, _legend, _shown, draw_matches
+from keypatch.matching.matches import Matches
 
 
 def keypoints(xy: NDArray[np.float64]) -> Keypoints:

@@ -1,11 +1,11 @@
 """Many pairs of a feature file."""
 
-import io
 import subprocess
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import h5py
 import numpy as np
@@ -13,10 +13,11 @@ import pytest
 
 from keypatch.errors import DataError, Interrupted, KeypatchError
 from keypatch.features import FeatureReader, read_features
-from keypatch.features.progress import ProgressLine
-from keypatch.matching import many_pairs, match_pairs, read_matches
-from keypatch.matching.match_files import MatchReader
-from keypatch.matching.matching import Matching, match_features
+from keypatch.matching import pairs
+from keypatch.matching.image_matches import match_features
+from keypatch.matching.match_files import MatchReader, read_matches
+from keypatch.matching.matching import Matching
+from keypatch.matching.pairs import match_pairs
 
 PHOTOS = {"a.jpg": 60, "b.jpg": 50, "sub/c.jpg": 40, "sub/d e.jpg": 30}
 
@@ -28,7 +29,7 @@ def count(path: Path) -> int:
 
 def test_every_pair_has_the_matches_of_its_features(write_features: Callable[..., Path], tmp_path: Path) -> None:
     features = write_features(PHOTOS)
-    out = match_pairs(features, "exhaustive", tmp_path / "m.h5", ratio=0.95)
+    out = match_pairs(features, "exhaustive", tmp_path / "m.h5", Matching(ratio=0.95))
     assert count(out) == 6
     first, second = (read_features(features, name) for name in ("b.jpg", "sub/c.jpg"))
     _, expected = match_features(first, second, Matching(ratio=0.95))
@@ -39,7 +40,7 @@ def test_every_pair_has_the_matches_of_its_features(write_features: Callable[...
 
 
 def test_plain_h5py_reads_it_as_hloc_would(write_features: Callable[..., Path], tmp_path: Path) -> None:
-    out = match_pairs(write_features(PHOTOS), "sequence:1", tmp_path / "m.h5", model=None)
+    out = match_pairs(write_features(PHOTOS), "sequence:1", tmp_path / "m.h5", Matching(model=None))
     with h5py.File(out) as file:
         group = file["b.jpg"]["sub-c.jpg"]
         partners, scores = group["matches0"][()], group["matching_scores0"][()]
@@ -56,7 +57,7 @@ def test_a_later_call_adds_pairs_and_makes_none_again(
     (tmp_path / "pairs.txt").write_text("sub/c.jpg a.jpg\n")
     match_pairs(features, tmp_path / "pairs.txt", out)
     made = []
-    monkeypatch.setattr(many_pairs, "match_features", lambda *all_: made.append(1) or match_features(*all_))
+    monkeypatch.setattr(pairs, "match_features", lambda *all_, **how: made.append(1) or match_features(*all_, **how))
     match_pairs(features, "exhaustive", out)
     assert len(made) == 5 and count(out) == 6
     assert len(read_matches(out, "a.jpg", "sub/c.jpg")) > 30
@@ -68,7 +69,7 @@ def test_other_settings_are_refused(
 ) -> None:
     match_pairs(write_features(PHOTOS), "sequence:1", tmp_path / "m.h5")
     with pytest.raises(KeypatchError, match=f"other settings: {next(iter(other))}"):
-        match_pairs(write_features(PHOTOS), "exhaustive", tmp_path / "m.h5", **other)  # type: ignore[arg-type]
+        match_pairs(write_features(PHOTOS), "exhaustive", tmp_path / "m.h5", Matching(**other))  # type: ignore[arg-type]
     assert count(tmp_path / "m.h5") == 3
 
 
@@ -80,8 +81,8 @@ def test_photos_with_no_keypoint_and_with_one(
 ) -> None:
     features = write_features({"none.jpg": 0, "one.jpg": 1, "two.jpg": 2, "many.jpg": 30})
     cameras = [[500, 0, 300], [0, 500, 300], [0, 0, 1]] if model == "E" else None
-    how = {"mode": mode, "ratio": ratio, "model": model, "intrinsics": cameras}
-    out = match_pairs(features, "exhaustive", tmp_path / "m.h5", **how)  # type: ignore[arg-type]
+    matching = Matching(mode=mode, ratio=ratio, model=model)  # type: ignore[arg-type]
+    out = match_pairs(features, "exhaustive", tmp_path / "m.h5", matching, intrinsics=cameras)
     assert count(out) == 6
     assert len(read_matches(out, "none.jpg", "many.jpg")) == 0
     found = read_matches(out, "many.jpg", "one.jpg")
@@ -92,7 +93,7 @@ def test_only_the_photos_named_are_paired(write_features: Callable[..., Path], t
     features, every_second = write_features(PHOTOS), ["sub/c.jpg", "a.jpg"]
     out = match_pairs(features, "sequence:1", tmp_path / "m.h5", names=every_second)
     assert count(out) == 1 and len(read_matches(out, "a.jpg", "sub/c.jpg")) > 30
-    with pytest.raises(DataError, match=r"no features of z\.jpg"):
+    with pytest.raises(DataError, match=r"no features for z\.jpg"):
         match_pairs(features, "exhaustive", out, names=["a.jpg", "z.jpg"])
 
 
@@ -100,8 +101,9 @@ def test_only_the_photos_named_are_paired(write_features: Callable[..., Path], t
 def test_intrinsics_that_would_do_nothing_are_refused(
     write_features: Callable[..., Path], tmp_path: Path, model: str | None
 ) -> None:
-    with pytest.raises(KeypatchError, match="only for an essential matrix"):
-        match_pairs(write_features(PHOTOS), "exhaustive", tmp_path / "m.h5", model=model, intrinsics=np.eye(3))  # type: ignore[arg-type]
+    matching = Matching(model=model)  # type: ignore[arg-type]
+    with pytest.raises(KeypatchError, match="only used for an essential matrix"):
+        match_pairs(write_features(PHOTOS), "exhaustive", tmp_path / "m.h5", matching, intrinsics=np.eye(3))
     assert not (tmp_path / "m.h5").exists()
 
 
@@ -139,13 +141,13 @@ def test_ctrl_c_keeps_what_is_done(
     import os
     import signal
 
-    def stop(*all_: object) -> object:
+    def stop(*all_: Any, **how: Any) -> object:
         os.kill(os.getpid(), signal.SIGINT)
-        return match_features(*all_)  # type: ignore[arg-type]
+        return match_features(*all_, **how)
 
-    monkeypatch.setattr(many_pairs, "match_features", stop)
+    monkeypatch.setattr(pairs, "match_features", stop)
     features = write_features(PHOTOS)
-    with pytest.raises(Interrupted, match=r"has 1 pair\."):
+    with pytest.raises(Interrupted, match="keeps the 1 pair matched"):
         match_pairs(features, "exhaustive", tmp_path / "m.h5")
     monkeypatch.undo()
     assert count(match_pairs(features, "exhaustive", tmp_path / "m.h5")) == 6
@@ -156,8 +158,8 @@ def test_a_killed_process_leaves_a_readable_file_that_is_completed(
 ) -> None:
     features, out = write_features({f"{k:02d}.jpg": 100 for k in range(40)}), tmp_path / "m.h5"
     code = (
-        "import sys; from keypatch.matching import many_pairs; many_pairs.EVERY = 0.0;"
-        "many_pairs.match_pairs(sys.argv[1], 'exhaustive', sys.argv[2])"
+        "import sys; from keypatch.matching import pairs; pairs.EVERY = 0.0;"
+        "pairs.match_pairs(sys.argv[1], 'exhaustive', sys.argv[2])"
     )
     for saved in (3, 60):  # the second kill meets a file and parts of the first
         child = subprocess.Popen([sys.executable, "-c", code, str(features), str(out)])
@@ -178,9 +180,9 @@ def test_a_folder_that_cannot_be_written_is_named(write_features: Callable[..., 
 
 
 def test_progress_counts_pairs(write_features: Callable[..., Path], tmp_path: Path) -> None:
-    stream = io.StringIO()
-    match_pairs(write_features(PHOTOS), "sequence:1", tmp_path / "m.h5", reporter=ProgressLine(stream))
-    assert stream.getvalue().startswith("3 of 3 pairs  ")
+    told = list[tuple[int, int, str]]()
+    match_pairs(write_features(PHOTOS), "sequence:1", tmp_path / "m.h5", progress=lambda *count: told.append(count))
+    assert told == [(done, 3, "pairs") for done in range(4)]
 
 
 def test_features_stay_in_memory_up_to_a_number_of_bytes(
@@ -193,7 +195,7 @@ def test_features_stay_in_memory_up_to_a_number_of_bytes(
     match_pairs(features, "exhaustive", tmp_path / "all.h5")
     assert sorted(read) == ["0.jpg", "1.jpg", "2.jpg", "3.jpg"]  # each once
     read.clear()
-    monkeypatch.setattr(many_pairs, "KEPT_BYTES", 2 * 50 * 16 * 4)  # of two photos
+    monkeypatch.setattr(pairs, "KEPT_BYTES", 2 * 50 * 16 * 4)  # of two photos
     match_pairs(features, "exhaustive", tmp_path / "two.h5")
     assert read == [f"{k}.jpg" for k in (0, 1, 2, 3, 1, 2, 3, 2)]  # 01 02 03 12 13 23, the oldest forgotten
     two, all_ = (read_matches(tmp_path / name, "1.jpg", "3.jpg").indices for name in ("two.h5", "all.h5"))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from keypatch.errors import KeypatchError
-from keypatch.matching import Matches
+from keypatch.matching.matches import Matches
 
 
 def test_arrays_become_int32_and_float32() -> None:

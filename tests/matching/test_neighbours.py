@@ -1,6 +1,7 @@
 """Descriptors become matches: mutual, one way, with the ratio test on one and on both sides."""
 
 import sys
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -10,10 +11,11 @@ from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 
 from keypatch.errors import KeypatchError, MissingExtra
-from keypatch.matching import match_descriptors
-from keypatch.matching.neighbours import MODES, SIDES, Mode
+from keypatch.matching.matching import Matching, Mode, Sides
+from keypatch.matching.neighbours import match_descriptors
 
 Vectors = NDArray[np.float32]
+MODES, SIDES = get_args(Mode), get_args(Sides)
 
 
 def by_loops(a: Vectors, b: Vectors, ratio: float | None, mode: Mode) -> list[tuple[int, int]]:
@@ -35,9 +37,10 @@ def by_loops(a: Vectors, b: Vectors, ratio: float | None, mode: Mode) -> list[tu
 
 
 def pairs(
-    a: Vectors, b: Vectors, ratio: float | None = None, mode: Mode = "mutual", **how: str
+    a: Vectors, b: Vectors, ratio: float | None = None, mode: Mode = "mutual", **how: Any
 ) -> list[tuple[int, int]]:
-    return [(int(i), int(j)) for i, j in match_descriptors(a, b, ratio, mode, device="cpu", **how).indices]
+    matching = Matching(mode, ratio, **how)
+    return [(int(i), int(j)) for i, j in match_descriptors(a, b, matching, device="cpu").indices]
 
 
 @st.composite
@@ -139,7 +142,7 @@ def test_mutual_matches_are_the_same_both_ways() -> None:
 
 def test_the_score_of_unit_vectors_is_half_of_one_plus_their_cosine() -> None:
     a, b = related(80, 90)
-    found = match_descriptors(a, b)
+    found = match_descriptors(a, b, Matching(ratio=None))
     cosines = np.sum(a[found.indices[:, 0]] * b[found.indices[:, 1]], axis=1)
     assert found.scores == pytest.approx((1 + cosines) / 2, abs=1e-6)
 
@@ -177,25 +180,26 @@ GOOD = np.eye(3, dtype=np.float32)
     ("a", "b", "how", "parts"),
     [
         (GOOD, np.eye(4), {}, ["3 and 4 dimensions"]),
-        (np.array([[1.0, 0, 0], [np.nan, 0, 0]]), GOOD, {}, ["Descriptor 1 of the first photo", "not finite"]),
-        (GOOD, np.full((2, 3), np.inf), {}, ["second photo", "2 are in all"]),
-        (GOOD, np.full((2, 3), 1e30), {}, ["second photo", "too large"]),
+        (np.array([[1.0, 0, 0], [np.nan, 0, 0]]), GOOD, {}, ["Descriptor 1 of the first image", "not finite"]),
+        (GOOD, np.full((2, 3), np.inf), {}, ["second image", "one of 2 such"]),
+        (GOOD, np.full((2, 3), 1e30), {}, ["second image", "too large"]),
         (np.ones(3), GOOD, {}, ["first", "(3,)"]),
-        (GOOD, GOOD, {"mode": "both"}, ['"both"', "mutual or one-way"]),
-        (GOOD, GOOD, {"ratio": 0.0}, ["ratio 0.0"]),
-        (GOOD, GOOD, {"ratio": 1.5}, ["ratio 1.5"]),
-        (GOOD, GOOD, {"ratio": float("nan")}, ["ratio nan"]),
-        (GOOD, GOOD, {"neighbours": "annoy"}, ['"annoy"', "tiles or faiss"]),
+        (GOOD, GOOD, {"mode": "both"}, ["'both'", "mutual, one-way"]),
+        (GOOD, GOOD, {"ratio": 0.0}, ["ratio is 0.0"]),
+        (GOOD, GOOD, {"ratio": 1.5}, ["ratio is 1.5"]),
+        (GOOD, GOOD, {"ratio": float("nan")}, ["ratio is nan"]),
+        (GOOD, GOOD, {"neighbours": "annoy"}, ["'annoy'", "tiles, faiss"]),
         (GOOD, GOOD, {"device": "tpu"}, ['"tpu"']),
     ],
 )
-def test_bad_input_is_told_in_a_sentence(a: Vectors, b: Vectors, how: dict[str, object], parts: list[str]) -> None:
+def test_bad_input_is_told_in_a_sentence(a: Vectors, b: Vectors, how: dict[str, Any], parts: list[str]) -> None:
+    device = how.pop("device", "auto")
     with pytest.raises(KeypatchError) as error:
-        match_descriptors(a, b, **how)  # type: ignore[arg-type]
+        match_descriptors(a, b, Matching(**{"ratio": None} | how), device=device)
     assert all(part in str(error.value) for part in parts)
 
 
 def test_a_missing_faiss_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "faiss", None)
     with pytest.raises(MissingExtra, match=r"keypatch\[faiss\]"):
-        match_descriptors(GOOD, GOOD, neighbours="faiss")
+        match_descriptors(GOOD, GOOD, Matching(neighbours="faiss"))

@@ -44,8 +44,8 @@ def test_a_file_names_a_pair_on_each_line_and_each_counts_once(tmp_path: Path) -
         ("a.jpg b.jpg c.jpg", ["line 2", "two names"]),
         ("a.jpg b.jpeg", ["line 2", '"b.jpeg"', 'Did you mean "b.jpg"']),
         ("a.jpg photos/of/a/trip/b.jpg", ["line 2", 'Did you mean "b.jpg"']),
-        ("a.jpg ../../etc/passwd", ["line 2", "no photo", "There are, for example, a.jpg, "]),
-        ("a.jpg /a.jpg", ["line 2", "no photo"]),
+        ("a.jpg ../../etc/passwd", ["line 2", "not among the photos", "There are, for example, a.jpg, "]),
+        ("a.jpg /a.jpg", ["line 2", "not among the photos"]),
         ("a.jpg a.jpg", ["line 2", "itself"]),
     ],
 )

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 
-from keypatch.matching import tiles
-from keypatch.matching.tiles import Nearest, find_nearest
+from keypatch.matching import neighbours
+from keypatch.matching.neighbours import Nearest, find_nearest
 
 SIZES = st.integers(1, 11)
 
@@ -77,6 +77,6 @@ def test_as_many_threads_as_before_are_left(threads: None) -> None:
 
 def test_the_pass_over_tiles_stays_on_the_device_of_the_descriptors() -> None:
     a, b = torch.empty(10, 4, device="meta"), torch.empty(7, 4, device="meta")  # meets no tensor of the CPU
-    top, columns = tiles._scan(tiles.lift(a), [tiles.lift_partner(part) for part in torch.split(b, 3)])
+    top, columns = neighbours._scan(neighbours.lift(a), [neighbours.lift_partner(part) for part in torch.split(b, 3)])
     assert top.largest.device.type == top.tile.device.type == columns.device.type == "meta"
     assert top.second.shape == (10,) and columns.shape == (7,)

@@ -125,7 +125,7 @@ def test_a_draw_without_both_kinds_of_pairs_has_no_score() -> None:
 
 
 def test_nothing_and_nan_cannot_be_drawn_from() -> None:
-    with pytest.raises(KeypatchError, match="nothing to draw from"):
+    with pytest.raises(KeypatchError, match="at least one unit to draw from"):
         bootstrap_mean([])
     with pytest.raises(KeypatchError, match="without nan"):
         bootstrap_mean([1.0, np.nan])

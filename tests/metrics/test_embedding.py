@@ -174,5 +174,5 @@ def test_wrong_arrays_are_named() -> None:
         nearest_ranks(np.full((2, 2), np.nan), [0, 0])
     with pytest.raises(KeypatchError, match="3 labels and 2 clusters"):
         agreement([0, 1, 2], [0, 1])
-    with pytest.raises(KeypatchError, match=r"a list, found the shape \(2, 2\)"):
+    with pytest.raises(KeypatchError, match=r"a list, found shape \(2, 2\)"):
         agreement(np.ones((2, 2)), [0, 1])

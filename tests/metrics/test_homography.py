@@ -1,4 +1,4 @@
-"""The corner error: by hand, and the estimates that have none."""
+"""Corner and transfer errors: by hand, and at infinity."""
 
 import math
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from keypatch.errors import KeypatchError
-from keypatch.metrics import corner_error
+from keypatch.metrics import corner_error, transfer_errors
 
 SIZE = (101, 51)
 TILTED = np.array([[1, 0.1, 3], [-0.1, 1.2, 5], [1e-4, 2e-4, 1]])
@@ -37,3 +37,28 @@ def test_wrong_matrices_are_named():
         corner_error(np.eye(2), TILTED, SIZE)
     with pytest.raises(KeypatchError, match="3x3"):
         corner_error(None, np.eye(2), SIZE)
+
+
+def test_errors_are_distances_in_the_second_photo() -> None:
+    homography = [[2.0, 0, 10], [0, 2, 20], [0, 0, 1]]
+    errors = transfer_errors(homography, [[0, 0], [5, 5]], [[10, 20], [20, 34]])
+    assert errors.tolist() == [0, 4]
+
+
+def test_a_homography_known_up_to_its_scale_is_the_same() -> None:
+    homography = np.array([[1, 0.1, 3], [-0.1, 1, 2], [1e-3, 0, 1]])
+    points = np.random.default_rng(0).uniform(0, 100, (2, 20, 2))
+    assert transfer_errors(-7 * homography, *points) == pytest.approx(transfer_errors(homography, *points))
+
+
+def test_a_point_on_the_horizon_is_infinitely_wrong() -> None:
+    assert transfer_errors([[1, 0, 0], [0, 1, 0], [1, 0, 0]], [[0, 5]], [[0, 5]]).tolist() == [np.inf]
+
+
+def test_no_points_have_no_errors() -> None:
+    assert transfer_errors(np.eye(3), np.empty((0, 2)), np.empty((0, 2))).shape == (0,)
+
+
+def test_only_a_matrix_is_a_homography() -> None:
+    with pytest.raises(KeypatchError, match="3x3"):
+        transfer_errors(np.eye(2), [[0, 0]], [[0, 0]])

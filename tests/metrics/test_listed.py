@@ -92,5 +92,5 @@ def test_what_is_no_list_is_refused(distances: list[float]) -> None:
 
 
 def test_more_retrieved_than_there_are_is_refused() -> None:
-    with pytest.raises(KeypatchError, match="2 matches were retrieved, more than the 1"):
+    with pytest.raises(KeypatchError, match="2 matches were retrieved, but there are only 1"):
         listed_precision(np.zeros(2), 1)

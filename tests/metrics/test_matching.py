@@ -57,7 +57,7 @@ def test_without_errors_there_is_no_score():
 @pytest.mark.parametrize(
     ("errors", "thresholds", "sentence"),
     [
-        ([math.nan], [1], "nan is none"),
+        ([math.nan], [1], "never nan"),
         ([-1], [1], "0 or more"),
         ([[1]], [1], "a list of numbers"),
         ([1], [0], "above 0 and finite"),

@@ -12,9 +12,8 @@ from keypatch.metrics.ranking import rank1, stranger_distances
 def rank1_by_a_loop(queries: NDArray[np.float32], gallery: NDArray[np.float32], target: NDArray[np.int64]) -> float:
     hits = 0
     for query, wanted in zip(queries, target, strict=True):
-        distances = [float(np.linalg.norm(query.astype(float) - row.astype(float))) for row in gallery]
-        rivals = [distance for index, distance in enumerate(distances) if index != wanted]
-        hits += all(distances[wanted] < rival for rival in rivals)
+        distances = np.linalg.norm(gallery.astype(float) - query.astype(float), axis=1)
+        hits += bool((distances[wanted] < np.delete(distances, wanted)).all())
     return hits / len(queries)
 
 

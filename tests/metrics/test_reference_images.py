@@ -6,8 +6,8 @@ from numpy.typing import NDArray
 from sklearn.metrics import average_precision_score
 
 from keypatch.errors import KeypatchError
-from keypatch.metrics import ranking, reference_images
-from keypatch.metrics.reference_images import reference_image_precisions
+from keypatch.metrics import ranking
+from keypatch.metrics.ranking import reference_image_precisions
 
 
 def precisions_by_loops(
@@ -46,8 +46,7 @@ def random_patches(seed: int) -> tuple[NDArray[np.float32], NDArray[np.int64], N
 
 @pytest.mark.parametrize("block", [1, 200, ranking.BLOCK])
 def test_it_is_what_loops_over_all_pairs_find(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (reference_images, ranking):
-        monkeypatch.setattr(module, "BLOCK", block)
+    monkeypatch.setattr(ranking, "BLOCK", block)
     found = reference_image_precisions(*random_patches(0))
     expected = precisions_by_loops(*random_patches(0))
     assert len(expected) == 5 and 0.5 < np.mean(expected) < 0.95

@@ -158,8 +158,8 @@ def test_without_both_kinds_of_pairs_there_is_no_score(labels: list[bool], rule:
     [
         ([0.1, np.nan, 0.3], [1, 0, 1], "1 of 3 distances are not finite, the first at position 1"),
         ([0.1, np.inf], [1, 0], "not finite"),
-        ([0.1, 0.2], [1, 0, 1], "one length"),
-        ([[0.1, 0.2]], [[1, 0]], "one length"),
+        ([0.1, 0.2], [1, 0, 1], "equal length"),
+        ([[0.1, 0.2]], [[1, 0]], "equal length"),
     ],
 )
 def test_wrong_lists_are_named(score: object, distances: object, labels: object, words: str) -> None:

@@ -187,7 +187,7 @@ def test_the_instance_variant_normalizes_every_map_of_a_patch_by_itself() -> Non
 
 
 def test_an_unknown_normalization_is_refused() -> None:
-    with pytest.raises(RecipeError, match='"layer"; choose "frn", "batch" or "instance"'):
+    with pytest.raises(RecipeError, match="normalization must be one of frn, batch, instance, not 'layer'"):
         HyNet(normalization="layer")  # type: ignore[arg-type]
 
 

@@ -134,13 +134,16 @@ def write_truncated_safetensors(tensors: Tensors, path: Path) -> None:
 
 
 WRONG = {
-    "cut off": (write_truncated, "is no readable checkpoint"),
+    "cut off": (write_truncated, "is not a readable torch checkpoint"),
     "cut off safetensors": (write_truncated_safetensors, "may be cut off"),
-    "text": (lambda tensors, path: path.write_text("hello, world"), "is no readable checkpoint"),
-    "empty": (lambda tensors, path: path.write_bytes(b""), "it is cut off"),
+    "text": (lambda tensors, path: path.write_text("hello, world"), "is not a readable torch checkpoint"),
+    "empty": (lambda tensors, path: path.write_bytes(b""), "It is cut off"),
     "a list": (lambda tensors, path: torch.save([1, 2], path), "does not hold a state dict"),
-    "a whole module": (lambda tensors, path: torch.save(torch.nn.Linear(2, 2), path), "save its state_dict by itself"),
-    "unknown names": (lambda tensors, path: torch.save({"a": torch.ones(2)}, path), "none of the known sets"),
+    "a whole module": (lambda tensors, path: torch.save(torch.nn.Linear(2, 2), path), "Save the state_dict by itself"),
+    "unknown names": (
+        lambda tensors, path: torch.save({"a": torch.ones(2)}, path),
+        "tensor names of any known network",
+    ),
     "a missing tensor": (
         lambda tensors, path: torch.save({k: t for k, t in tensors.items() if k != "layer3.0.weight"}, path),
         "lacks the tensor layer3.0.weight",
@@ -151,7 +154,7 @@ WRONG = {
     ),
     "a wrong shape": (
         lambda tensors, path: torch.save({**tensors, "layer4.0.bias": torch.ones(63)}, path),
-        r"layer4\.0\.bias has the shape \(63,\)",
+        r"layer4\.0\.bias has shape \(63,\)",
     ),
     "not finite": (
         lambda tensors, path: torch.save({**tensors, "layer4.0.bias": torch.full((64,), torch.nan)}, path),

@@ -8,7 +8,7 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
 from keypatch.errors import DataError
-from keypatch.networks import HyNet, L2Net, Preprocessing, load_weights, prepare, read_card, save_weights
+from keypatch.networks import HyNet, L2Net, Preprocessing, load_weights, prepare, read_weights_card, save_weights
 
 SPEC = HyNet(width=8, dim=16, preprocessing=Preprocessing(value_range=255.0, patch_sigmas=12.0))
 
@@ -31,7 +31,7 @@ def test_a_weight_file_carries_the_network_and_its_preprocessing(tmp_path: Path)
     assert spec == SPEC and loaded.preprocessing.patch_sigmas == 12.0 and not loaded.training
     assert all(torch.equal(a, b) for a, b in zip(network.parameters(), loaded.parameters(), strict=True))
     assert all(parameter.requires_grad for parameter in loaded.parameters())
-    assert read_card(tmp_path / "a.safetensors") == {"data": "nd-train"}
+    assert read_weights_card(tmp_path / "a.safetensors") == {"data": "nd-train"}
 
 
 def test_half_precision_changes_only_the_large_tensors(tmp_path: Path) -> None:
@@ -70,7 +70,7 @@ def test_a_newer_format_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.safetensors"
     write(path)
     save_file(load_file(path), path, header_of(path) | {"format_number": "2"})
-    with pytest.raises(DataError, match=r"keypatch-weights 2; this version reads up to 1\. Upgrade keypatch"):
+    with pytest.raises(DataError, match=r"newer keypatch \(format 2, this one reads up to 1\): update keypatch"):
         load_weights(path)
 
 
@@ -78,12 +78,14 @@ def test_a_newer_format_is_refused(tmp_path: Path) -> None:
     ("change", "message"),
     [
         ({"network": "{"}, "does not describe a network"),
+        ({"network": 100_000 * "["}, "does not describe a network .it is nested too deeply"),
+        ({"format_number": "²"}, "has no format number"),
         ({"network": json.dumps({"type": "Nothing"})}, "no network"),
         (
             {"network": json.dumps({"type": "HyNet", "width": 8, "dim": 17})},
-            r"has the shape \(16,\), HyNet\(dim=17\) needs \(17,\)",
+            r"has shape \(16,\), but HyNet\(dim=17\) needs \(17,\)",
         ),
-        ({"format": "pt"}, "not a weight file of keypatch"),
+        ({"format": "pt"}, "not a weight file .its format is pt"),
     ],
 )
 def test_a_wrong_header_is_told_in_a_sentence(change: dict[str, str], message: str, tmp_path: Path) -> None:
@@ -92,6 +94,15 @@ def test_a_wrong_header_is_told_in_a_sentence(change: dict[str, str], message: s
     save_file(load_file(path), path, header_of(path) | change)
     with pytest.raises(DataError, match=message):
         load_weights(path)
+
+
+@pytest.mark.parametrize("card", ["[", "5", '"text"', 100_000 * "["])
+def test_a_damaged_card_is_told_in_a_sentence(tmp_path: Path, card: str) -> None:
+    path = tmp_path / "a.safetensors"
+    write(path)
+    save_file(load_file(path), path, header_of(path) | {"card": card})
+    with pytest.raises(DataError, match=r"a\.safetensors: the header does not describe a card"):
+        read_weights_card(path)
 
 
 def test_missing_tensors_and_cut_files_are_told_in_a_sentence(tmp_path: Path) -> None:

@@ -13,11 +13,17 @@ from keypatch.errors import KeypatchError
 from keypatch.geometry import frame_overlap
 from keypatch.metrics.verification import fpr95
 from keypatch.patches import embedded
-from keypatch.patches.embedded import SPLITS, embedded_folder, write_embedded
+from keypatch.patches.embedded import (
+    SPLITS,
+    TEST_PHOTOS,
+    TRAIN_PHOTOS,
+    embedded_folder,
+    read_embedded_photo,
+    write_embedded,
+)
 from keypatch.patches.embedded_classes import find_points, make_classes
-from keypatch.patches.embedded_photos import TEST_PHOTOS, TRAIN_PHOTOS, read_photo
-from keypatch.patches.opening import open_patches
-from keypatch.patches.phototour import find_pairs, read_phototour
+from keypatch.patches.layouts import open_patches
+from keypatch.patches.phototour import find_pair_lists, read_phototour
 
 SMALL = replace(
     SPLITS["test"], photos=TEST_PHOTOS[:2], making=replace(SPLITS["test"].making, points=20, views=3), matches=60
@@ -62,13 +68,13 @@ def test_test_frames_overlap_as_in_hpatches_hard(test_set):
 def test_recorded_overlap_is_that_of_the_frames_used():
     """Without views and changes the true frames are those of the photograph itself."""
     still = replace(SMALL.making.view_range, turn=0, zoom=(1, 1), stretch=1, perspective=0)
-    made = make_classes([read_photo(TEST_PHOTOS[0])], replace(SMALL.making, view_range=still), [0])
+    made = make_classes([read_embedded_photo(TEST_PHOTOS[0])], replace(SMALL.making, view_range=still), [0])
     true = made.keypoints.take(np.repeat(np.flatnonzero(made.is_reference), 3))
     np.testing.assert_allclose(made.overlap, frame_overlap(true, made.keypoints), atol=0.01)
 
 
 def test_rootsift_finds_the_hard_pairs_hard(test_set):
-    lists = {pairs.name.split("_")[0]: pairs for pairs in find_pairs(test_set.folder, len(test_set))}
+    lists = {pairs.name.split("_")[0]: pairs for pairs in find_pair_lists(test_set)}
     described = rootsift(test_set.patches)
     scores = {}
     for name, pairs in lists.items():
@@ -79,7 +85,7 @@ def test_rootsift_finds_the_hard_pairs_hard(test_set):
 
 
 def test_pairs_are_half_matches_and_never_mislabelled(test_set):
-    for pairs in find_pairs(test_set.folder, len(test_set)):
+    for pairs in find_pair_lists(test_set):
         assert len(pairs) == 8000
         assert pairs.is_match.mean() == 0.5
         same = test_set.point_id[pairs.first] == test_set.point_id[pairs.second]
@@ -96,14 +102,14 @@ def test_half_of_the_hard_negatives_look_alike(test_set):
         rows = rows / np.linalg.norm(rows, axis=1, keepdims=True)
         return np.sum(rows[pairs.first] * rows[pairs.second], axis=1)[~pairs.is_match]
 
-    hard, easy = (likeness(pairs) for pairs in find_pairs(test_set.folder, len(test_set)))
+    hard, easy = (likeness(pairs) for pairs in find_pair_lists(test_set))
     assert np.quantile(hard, 0.75) > np.quantile(easy, 0.75) + 0.2  # the near half
     assert abs(np.quantile(hard, 0.1) - np.quantile(easy, 0.1)) < 0.1  # the random half
 
 
 def test_two_points_are_never_the_same_place():
     making = SPLITS["test"].making
-    points = find_points(read_photo(TEST_PHOTOS[0]), making)
+    points = find_points(read_embedded_photo(TEST_PHOTOS[0]), making)
     first, second = np.triu_indices(len(points), k=1)
     near = np.hypot(points.x[first] - points.x[second], points.y[first] - points.y[second]) < 60
     overlap = frame_overlap(points.take(first[near]), points.take(second[near]))
@@ -112,7 +118,7 @@ def test_two_points_are_never_the_same_place():
 
 
 def test_patches_lie_inside_the_photograph():
-    photo = read_photo(TEST_PHOTOS[2])
+    photo = read_embedded_photo(TEST_PHOTOS[2])
     points = find_points(photo, SPLITS["train"].making)
     corners = points.xy[:, :, None] + points.frames() @ (12 * np.array([[-1, -1, 1, 1], [-1, 1, 1, -1]]))
     assert corners.min() >= 0
@@ -121,7 +127,7 @@ def test_patches_lie_inside_the_photograph():
 
 
 def test_the_seed_decides_and_other_photographs_do_not_matter():
-    photos = [read_photo(photo) for photo in TEST_PHOTOS[:2]]
+    photos = [read_embedded_photo(photo) for photo in TEST_PHOTOS[:2]]
     both, again, other = (make_classes(photos, SMALL.making, [seed]).patches for seed in (0, 0, 1))
     np.testing.assert_array_equal(both, again)
     assert not np.array_equal(both, other)
@@ -173,11 +179,7 @@ def test_two_processes_at_once(tmp_path):
     assert "patches0000.bmp" in sizes
 
 
-def test_wrong_arguments_and_places_are_named(tmp_path, monkeypatch):
-    with pytest.raises(KeypatchError, match='no split "val"'):
-        embedded_folder("val")
-    with pytest.raises(KeypatchError, match="cannot be below 0"):
-        embedded_folder("test", seed=-1)
+def test_a_place_that_cannot_be_written_is_named(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("KEYPATCH_CACHE", str(tmp_path / "file"))
     with pytest.raises(KeypatchError, match="set KEYPATCH_CACHE to another folder"):

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from keypatch.errors import DataError
-from keypatch.patches.joined import PatchSource, join_sets
-from keypatch.patches.patch_set import PatchSet
+from keypatch.patches.patch_set import PatchSet, PatchSource, join_sets
 
 
 def noise(name: str, point_id: list[int], side: int = 64, seed: int = 0, folder: Path | None = None) -> PatchSet:

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from keypatch.benchmarks.evaluating import evaluate
+from keypatch.benchmarks.evaluation import evaluate
+from keypatch.commands.train import open_source
 from keypatch.errors import DataError
 from keypatch.patches import open_patches
 from keypatch.patches.image_folders import read_image_folders
 from keypatch.patches.online_products import choose_list, read_online_products
-from keypatch.studies.training import open_source
 
 HEADER = "image_id class_id super_class_id path\n"
 TRAIN = HEADER + (
@@ -77,7 +77,7 @@ def test_an_image_becomes_the_square_that_class_folders_give(products: Path) -> 
 
 
 def test_the_folder_alone_has_two_halves(products: Path) -> None:
-    with pytest.raises(DataError, match=r"two halves.*Give the list of one, as .*Ebay_train\.txt or .*Ebay_test\.txt"):
+    with pytest.raises(DataError, match=r"both halves.*Give the list of one: .*Ebay_train\.txt or .*Ebay_test\.txt"):
         open_patches(products)
     assert choose_list(products, "test") == products / "Ebay_test.txt"
     assert choose_list(str(products), "train") == products / "Ebay_train.txt"
@@ -121,14 +121,14 @@ LISTS: dict[str, tuple[Callable[[Path], object], str]] = {
     "empty": (_write(""), r'Ebay_test\.txt, line 1: expected "image_id class_id super_class_id path".*found ""'),
     "without header": (_write(TEST.removeprefix(HEADER)), r'line 1: expected "image_id .*found "5 9 1 bicycle_final'),
     "with another header": (_write(TEST.replace("path", "file")), r"line 1: expected .*Ebay_test\.txt as released"),
-    "without images": (_write(HEADER), "names no images, only its first line is there"),
+    "without images": (_write(HEADER), "lists no images; it has only its first line"),
     "with a short line": (_write(TEST + "10 9 1\n"), r'line 7: expected three integers and a path.*found "10 9 1"'),
     "with words for ids": (_write(TEST.replace("6 9 1", "6 nine 1")), r'line 3: expected .*found "6 nine 1 bicycle'),
     "cut off": (_write(TEST.removesuffix("12 toaster_final/777_0.JPG\n")), r'line 6: expected .*found "9 7"'),
     "with a blank line": (_write(TEST.replace("6 9", "\n6 9")), r'line 3: expected .*found ""'),
     "with an image twice": (
         _write(TEST + "10 7 12 bicycle_final/999_1.JPG\n"),
-        r"line 7: bicycle_final/999_1\.JPG stands in line 3 already",
+        r"line 7: bicycle_final/999_1\.JPG is listed twice",
     ),
     "that leads up": (
         _write(TEST.replace("bicycle_final/999_1", "../999_1")),

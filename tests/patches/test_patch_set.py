@@ -35,7 +35,7 @@ def test_classes_are_the_points_with_two_patches_or_more(point_id: list[int]) ->
     by_hand = {p: [i for i, q in enumerate(point_id) if q == p] for p in sorted(set(point_id))}
     kept = [members for members in by_hand.values() if len(members) > 1]
     if len(kept) < 2:
-        with pytest.raises(DataError, match=f"{len(kept)} of {len(by_hand)} points have two patches"):
+        with pytest.raises(DataError, match=f"{len(kept)} of {len(by_hand)} points have two or more patches"):
             classes_of(np.array(point_id), "x")
         return
     classes = classes_of(np.array(point_id), "x")

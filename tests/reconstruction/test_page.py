@@ -11,12 +11,13 @@ import pytest
 from chromium import Browser
 from PIL import Image
 
+from keypatch.colmap import Camera, PosedCamera
+from keypatch.colmap.models import Points
 from keypatch.geometry.poses import Pose
-from keypatch.reconstruction import Camera, PosedCamera, page
-from keypatch.reconstruction.page import write_page
-from keypatch.reconstruction.text_models import Points
+from keypatch.reconstruction import page
+from keypatch.reconstruction.page import write_model_page
 
-HOSTILE = "</script><img src=x onerror=alert(1)>\"'&KEYPATCH_SCRIPT é東.jpg"
+HOSTILE = "</script><img src=x onerror=alert(1)>\"'&{{ 7 * 7 }}{% raw %} é東.jpg"
 CAMERA = Camera("PINHOLE", 640, 480, (600, 600, 320, 240))
 
 
@@ -44,7 +45,7 @@ def written(tmp_path: Path) -> Path:
     """Of three photos the first can be read, the second is broken, the third is not there."""
     (tmp_path / "broken.jpg").write_bytes(photo(tmp_path / "a.jpg").read_bytes()[:400])
     photos = {HOSTILE: tmp_path / "a.jpg", "b.jpg": tmp_path / "broken.jpg", "c.jpg": tmp_path / "missing.jpg"}
-    write_page(tmp_path / "model.html", "my <scene>", {"points": "3,000"}, points(), cameras(), photos)
+    write_model_page(tmp_path / "model.html", "my <scene>", {"points": "3,000"}, points(), cameras(), photos)
     return tmp_path / "model.html"
 
 
@@ -77,7 +78,7 @@ def test_a_photo_that_can_be_read_is_small_and_says_nothing_of_its_origin(writte
 
 
 def test_without_photos_there_are_no_thumbnails(tmp_path: Path) -> None:
-    write_page(tmp_path / "model.html", "", {}, points(), cameras())
+    write_model_page(tmp_path / "model.html", "", {}, points(), cameras())
     assert content(tmp_path / "model.html")["thumbnails"] == [None] * 3
 
 
@@ -97,7 +98,7 @@ def test_the_points_come_back_up_to_one_scale_and_shift(written: Path) -> None:
 
 def test_of_too_many_points_those_seen_most_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(page, "MOST_POINTS", 400)
-    write_page(tmp_path / "model.html", "", {}, points(), cameras())
+    write_model_page(tmp_path / "model.html", "", {}, points(), cameras())
     xyz = np.frombuffer(base64.b64decode(content(tmp_path / "model.html")["xyz"]), "<f4").reshape(-1, 3)
     assert len(xyz) == 400
     kept = points().xyz[np.flatnonzero(points().track_lengths == 8)[:400]]
@@ -105,7 +106,7 @@ def test_of_too_many_points_those_seen_most_are_kept(tmp_path: Path, monkeypatch
 
 
 def test_a_full_page_stays_below_five_megabytes(tmp_path: Path) -> None:
-    write_page(tmp_path / "model.html", "", {}, points(page.MOST_POINTS + 10), cameras())
+    write_model_page(tmp_path / "model.html", "", {}, points(page.MOST_POINTS + 10), cameras())
     assert (tmp_path / "model.html").stat().st_size < 5_000_000
 
 
@@ -281,7 +282,7 @@ def test_the_search_field_finds_and_keys_work_everywhere_else(browser: Browser, 
 def test_a_photo_that_is_looked_through_lies_over_the_points_beside_the_panel(browser: Browser, tmp_path: Path) -> None:
     photos = {HOSTILE: photo(tmp_path / "a.jpg")}
     sights = {HOSTILE: 1234, "c.jpg": 1}
-    write_page(tmp_path / "model.html", "", {}, points(), cameras(), photos, sights)
+    write_model_page(tmp_path / "model.html", "", {}, points(), cameras(), photos, sights)
     said = act(browser, tmp_path / "model.html", LOOKING_THROUGH)
     assert all(said.values()) and len(said) == 9, said
 
@@ -290,7 +291,7 @@ def test_a_photo_that_is_looked_through_lies_over_the_points_beside_the_panel(br
 def test_points_like_the_ground_have_a_rim(browser: Browser, tmp_path: Path, theme: str) -> None:
     colours = np.full((3000, 3), 255, np.uint8)  # most are light, so that dark ones are not lightened
     colours[::3] = {"light": (244, 245, 247), "dark": (16, 20, 28)}[theme]
-    write_page(tmp_path / "model.html", "", {}, Points(points().xyz, colours, *np.zeros((2, 3000))), cameras())
+    write_model_page(tmp_path / "model.html", "", {}, Points(points().xyz, colours, *np.zeros((2, 3000))), cameras())
     script = f'setTheme("{theme}"); element("cameras").checked = false;'
     script += "said.rims = counted((r, g, b) => Math.max(r, g, b) < 180 && Math.min(r, g, b) > 80);"
     assert act(browser, tmp_path / "model.html", script)["rims"] > 1000

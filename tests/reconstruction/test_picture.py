@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from keypatch.colmap import Camera, PosedCamera
+from keypatch.colmap.models import Points
 from keypatch.geometry.poses import Pose
-from keypatch.reconstruction import Camera, PosedCamera, picture
-from keypatch.reconstruction.frusta import frusta
+from keypatch.reconstruction import picture
 from keypatch.reconstruction.picture import draw_model, lighten, write_picture
-from keypatch.reconstruction.text_models import Points
-from keypatch.reconstruction.viewpoint import choose_viewpoint, upright
+from keypatch.reconstruction.view import choose_viewpoint, frusta, up_direction
 
 CAMERA = Camera("PINHOLE", 640, 480, (600, 600, 320, 240))
 
@@ -53,13 +53,13 @@ def test_a_photo_of_sixteen_bits_is_drawn_as_one_of_eight(tmp_path: Path) -> Non
 
 def test_up_is_against_the_cameras_y_axes() -> None:
     poses = [camera.pose for camera in ring().values()]
-    assert upright(poses, wall().xyz) @ [0, -1, 0] > 0.999
+    assert up_direction(poses, wall().xyz) @ [0, -1, 0] > 0.999
 
 
 def test_cameras_that_look_up_a_little_do_not_tilt_the_world() -> None:
     centres = [np.array([6 * np.sin(a), 1.0, -6 * np.cos(a)]) for a in np.linspace(-1, 1, 9)]
     poses = [looking(centre, np.array([0.0, -2, 0])).pose for centre in centres]  # 27 degrees upwards
-    assert upright(poses, wall().xyz) @ [0, -1, 0] > 0.995
+    assert up_direction(poses, wall().xyz) @ [0, -1, 0] > 0.995
 
 
 def test_cameras_turned_any_way_stand_above_what_they_see() -> None:
@@ -69,7 +69,7 @@ def test_cameras_turned_any_way_stand_above_what_they_see() -> None:
     for number in range(12):
         heading = np.array([np.cos(number * np.pi / 6), 0, np.sin(number * np.pi / 6)])
         poses.append(looking(np.array([0.1 * number, -5.0, 0]), np.array([0.1 * number, 0, 0]), heading).pose)
-    assert upright(poses, ground) @ [0, -1, 0] > 0.999
+    assert up_direction(poses, ground) @ [0, -1, 0] > 0.999
 
 
 @pytest.mark.parametrize("aspect", [1.6, 0.6])

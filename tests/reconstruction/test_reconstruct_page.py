@@ -42,8 +42,7 @@ def test_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: 
 def test_the_options_of_the_page_are_those_of_the_command() -> None:
     from typer.main import get_command
 
-    from keypatch.cli.commands import app
+    from keypatch.cli.reconstruct import app
 
-    command = get_command(app).commands["reconstruct"]  # type: ignore[attr-defined]
-    known = {option for parameter in command.params for option in parameter.opts}
+    known = {option for parameter in get_command(app).params for option in parameter.opts}
     assert set(re.findall(r"--[a-z][a-z-]+", PAGE)) <= known

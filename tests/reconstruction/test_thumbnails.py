@@ -9,9 +9,9 @@ import pytest
 from PIL import Image
 
 from keypatch.errors import DataError
-from keypatch.reconstruction import thumbnails
-from keypatch.reconstruction.photo_colours import read_colours
-from keypatch.reconstruction.thumbnails import make_thumbnails
+from keypatch.images import read_colours
+from keypatch.reconstruction import page
+from keypatch.reconstruction.page import make_thumbnails
 
 
 def noise(path: Path, size: tuple[int, int] = (400, 300), mode: str = "RGB") -> Path:
@@ -42,7 +42,7 @@ def test_the_more_photos_the_smaller_and_never_too_much_together(
 ) -> None:
     path = noise(tmp_path / "a.png")
     whole = len(make_thumbnails({"a": path})["a"])
-    monkeypatch.setattr(thumbnails, "MOST_BYTES", 4 * whole)
+    monkeypatch.setattr(page, "MOST_BYTES", 4 * whole)
     found = {}
     for count in (1, 4, 5, 30, 100, 2000):
         made = make_thumbnails(dict.fromkeys(map(str, range(count)), path))
@@ -70,7 +70,7 @@ def test_a_tiff_whose_tags_are_damaged_is_left_out(tmp_path: Path) -> None:
     bad = tmp_path / "bad.tif"
     bad.write_bytes(content)
     assert list(make_thumbnails({"bad": bad, "good": good})) == ["good"]
-    with pytest.raises(DataError, match=r"bad\.tif cannot be read"):
+    with pytest.raises(DataError, match=r"bad\.tif is cut off or damaged"):
         read_colours(bad)
 
 
@@ -105,7 +105,7 @@ def test_nothing_is_decoded_where_no_thumbnail_can_fit(tmp_path: Path, monkeypat
         read.append(path)
         return read_colours(path, side)
 
-    monkeypatch.setattr(thumbnails, "read_colours", count)
+    monkeypatch.setattr(page, "read_colours", count)
     path = noise(tmp_path / "a.png")
     assert make_thumbnails(dict.fromkeys(map(str, range(5000)), path)) == {} and read == []
     assert list(make_thumbnails({"a": path})) == ["a"] and read == [path]

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keypatch.reports.axes import Axis, fitted
+from keypatch.reports.figures import Axis, fitted
 
 NUMBERS = st.floats(-1e6, 1e6)
 

@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 import pytest
 
-from keypatch.reports.protocols import group
-from keypatch.reports.reading import Source
+from keypatch.benchmarks.comparison import own_settings
+from keypatch.reports.protocols import Source, group
 
 
 def sources(*results: object) -> list[Source]:
@@ -56,7 +56,7 @@ def test_how_patches_are_cut_belongs_to_the_descriptor(make: Callable) -> None:
     cut = ({"patch_sigmas": 12.0}, {"patch_sigmas": 24.0})
     (protocol,) = group(sources(*(make(f"d{number}", 0.3, features=each) for number, each in enumerate(cut))))
     assert not [name for name in protocol.settings if "patch_sigmas" in name]
-    assert [entry.own_settings() for entry in protocol.entries] == [
+    assert [own_settings(entry.result) for entry in protocol.entries] == [
         {"features.patch_sigmas": 12.0},
         {"features.patch_sigmas": 24.0},
     ]

@@ -14,9 +14,11 @@ from PIL import Image
 import keypatch
 from keypatch.errors import Interrupted
 from keypatch.networks import NETWORKS
+from keypatch.progress import Progress
 from keypatch.training.checkpoints import load_run_weights
-from keypatch.training.progress import Record, Silent
+from keypatch.training.conditions import Conditions
 
+ONE = Conditions(threads=1)
 PAGE = (Path(__file__).parents[2] / "docs" / "methods" / "embedding.md").read_text(encoding="utf-8")
 
 
@@ -34,8 +36,8 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
                 Image.fromarray(noisy.clip(0, 255).astype(np.uint8)).save(place / f"{view}.png")
     code = "\n".join(re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL))
     assert code.count("pairs=64_000") == code.count("pairs=64000") == 1
-    code = code.replace("pairs=64_000", "pairs=256, threads=1").replace("pairs=64000", "pairs=128")
-    defined: dict[str, Any] = {"__name__": "embedding_page", "root": folder}
+    code = code.replace("pairs=64_000", "ONE, pairs=256").replace("pairs=64000", "pairs=128")
+    defined: dict[str, Any] = {"__name__": "embedding_page", "root": folder, "ONE": ONE}
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         exec(compile(code, "docs/methods/embedding.md", "exec"), defined)
@@ -53,17 +55,17 @@ def test_the_network_of_the_page_is_trained_and_scored(page: dict[str, Any]) -> 
 def test_it_is_interrupted_and_resumed_to_the_same_weights(
     page: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("keypatch.training.running._LOG_SECONDS", 0.0)
+    monkeypatch.setattr("keypatch.training.loop._LOG_SECONDS", 0.0)
 
-    class StopAfterOne(Silent):
-        def record(self, record: Record, total_pairs: int) -> None:
-            if record.step == 1:
+    class StopAfterOne(Progress):
+        def count(self, done: int, total: int, unit: str = "", detail: str = "") -> None:
+            if done:  # after the first step
                 signal.raise_signal(signal.SIGINT)
 
     images = page["root"] / "images" / "train"
     with pytest.raises(Interrupted):
-        keypatch.train(page["recipe"], images, "runs/cut", pairs=256, threads=1, reporter=StopAfterOne())
-    keypatch.train(page["recipe"], images, "runs/cut", pairs=256, threads=1, resume=True)
+        keypatch.train(page["recipe"], images, "runs/cut", ONE, pairs=256, progress=StopAfterOne())
+    keypatch.train(page["recipe"], images, "runs/cut", ONE, pairs=256, resume=True)
     whole, cut = (load_run_weights(Path(run))[1].state_dict() for run in (page["run"], "runs/cut"))
     assert all(torch.equal(whole[name], cut[name]) for name in whole)
 

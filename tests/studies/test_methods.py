@@ -8,44 +8,60 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from PIL import Image
 
 from keypatch.errors import DataError, Interrupted, KeypatchError, RecipeError
 from keypatch.files import lock
+from keypatch.patches import open_patches
+from keypatch.patches.phototour import write_phototour
+from keypatch.progress import Progress
 from keypatch.recipes import HARDNET, HYNET, RECIPES
 from keypatch.sampling import RandomTriplets
-from keypatch.studies import methods
-from keypatch.studies.methods import study_methods
-from keypatch.studies.methods_plan import choose_recipes
-from keypatch.studies.methods_table import Table
-from keypatch.studies.methods_test_data import TestData, open_tests
+from keypatch.studies.methods import study as methods
+from keypatch.studies.methods.plan import MethodsSetup, TestData, choose_recipes, open_tests
+from keypatch.studies.methods.study import study_methods
+from keypatch.studies.methods.table import Table
 from keypatch.training.checkpoints import load_checkpoint, milestone_path
-from keypatch.training.progress import Silent
-from keypatch.training.recipe_files import read_recipe
+from keypatch.training.conditions import Conditions
+from keypatch.training.recipe_files import read_recipe, write_recipe
 
 THIN = ("network.width=4", "network.dim=16")
-EXACT: dict[str, Any] = {"device": "cpu", "precision": "float32", "compile": "off", "threads": 1}
+EXACT = Conditions("cpu", "float32", "off", threads=1)
 
 
-class Told(Silent):
+class Told(Progress):
     def __init__(self) -> None:
         self.said: list[str] = []
 
-    def say(self, message: str) -> None:
+    def note(self, message: str) -> None:
         self.said.append(message)
 
 
+@pytest.fixture(scope="module")
+def train_set(small_set: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The points of the small set, which is scored on, seen the other way round."""
+    patches = open_patches(small_set)
+    folder = tmp_path_factory.mktemp("sets") / "turned"
+    write_phototour(folder, np.ascontiguousarray(patches.patches[:, ::-1]), patches.point_id)
+    return folder
+
+
 @pytest.fixture
-def study(small_set: Path, tmp_path: Path) -> Callable[..., Table]:
+def study(small_set: Path, train_set: Path, tmp_path: Path) -> Callable[..., Table]:
     """study(...) -> its table, of two thin recipes of four steps unless told otherwise."""
 
-    def call(**changes: Any) -> Table:
-        usual = {"pairs": 128, "out": tmp_path / "study", "recipes": ["hardnet", "sosnet"], "tests": [small_set]}
-        return study_methods(small_set, **{**usual, "batch": 32, "settings": THIN, **EXACT, **changes})
+    def call(data: Any = train_set, **changes: Any) -> Table:
+        told = {field.name: changes.pop(field.name) for field in fields(MethodsSetup) if field.name in changes}
+        how = {field.name: changes.pop(field.name) for field in fields(Conditions) if field.name in changes}
+        setup = MethodsSetup(**{"pairs": 128, "batch": 32, "settings": THIN, **told})
+        usual = {"out": tmp_path / "study", "recipes": ["hardnet", "sosnet"], "tests": [small_set]}
+        return study_methods(data, setup, conditions=replace(EXACT, **how), **{**usual, **changes})
 
     return call
 
@@ -79,7 +95,7 @@ def test_every_recipe_and_seed_becomes_a_row_under_equal_conditions(
 def test_the_score_of_a_milestone_is_that_of_its_weights(
     study: Callable[..., Table], tmp_path: Path, small_set: Path
 ) -> None:
-    from keypatch.benchmarks.evaluating import evaluate
+    from keypatch.benchmarks.evaluation import evaluate
 
     study(recipes=["hardnet"])
     row = json.loads(row_file(tmp_path, "hardnet-0").read_text())
@@ -92,13 +108,13 @@ def test_each_test_set_is_described_once_per_milestone(
     study: Callable[..., Table], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found: list[Path] = []
-    original = methods.find
+    original = methods.load
 
     def counted(path: Path, *rest: str) -> Any:
         found.append(path)
         return original(path, *rest)
 
-    monkeypatch.setattr(methods, "find", counted)
+    monkeypatch.setattr(methods, "load", counted)
     study(recipes=["hardnet"])
     assert [path.stem for path in found] == ["at-025", "at-050", "at-075", "at-100"]
     study(recipes=["hardnet"])  # finished: nothing is described again
@@ -189,10 +205,10 @@ def test_other_data_under_the_name_of_a_test_set_are_refused(
 
 
 def test_the_hash_of_test_data_is_that_of_their_results(small_set: Path, tmp_path: Path) -> None:
-    from keypatch.zoo import find
+    from keypatch.zoo import load
 
-    for test in open_tests([small_set], _strips(tmp_path), [small_set]):
-        assert test.data_hash == test.score(find("rootsift")).provenance.hashes["data"]
+    for test in open_tests([small_set], _strips(tmp_path), []):
+        assert test.data_hash == test.score(load("rootsift")).provenance.hashes["data"]
 
 
 def test_a_field_that_a_row_does_not_know_yet_does_not_part_it_from_its_recipe(
@@ -215,17 +231,17 @@ def test_a_run_folder_of_another_recipe_is_not_scored_as_this_one(study: Callabl
 
 
 def test_without_names_all_recipes_for_patches_that_start_from_nothing_are_chosen() -> None:
-    chosen = {recipe.name for recipe in choose_recipes((), (), 256, 20000, (0,))}
+    chosen = {recipe.name for recipe in choose_recipes((), MethodsSetup(20000))}
     assert set(RECIPES) - chosen == {"sdgmnet_finetune", "embedding_lifted", "embedding_lifted_gor"}
 
 
 def test_a_sampler_of_another_type_gets_the_batch_of_the_study() -> None:
-    chosen = choose_recipes(["hardnet"], ["sampler=RandomTriplets"], 32, 128, (0,))
+    chosen = choose_recipes(["hardnet"], MethodsSetup(128, 32, settings=("sampler=RandomTriplets",)))
     assert chosen[0].sampler == RandomTriplets(pairs=32)
 
 
 def test_only_the_embedded_data_have_a_test_set_of_their_own(study: Callable[..., Table]) -> None:
-    assert [test.name for test in open_tests((), None, ("embedded",))] == ["embedded-test"]
+    assert [test.name for test in open_tests((), None, [open_patches("embedded")])] == ["embedded-test"]
     with pytest.raises(KeypatchError, match="with --test or --hpatches"):
         study(tests=[])
 
@@ -281,7 +297,7 @@ def test_a_row_that_another_process_is_at_is_passed_over(study: Callable[..., Ta
     study(recipes=["sosnet"])
     told = Told()
     with lock(tmp_path / "study" / "rows" / ".hardnet-0.lock", "it"):
-        table = study(reporter=told)
+        table = study(progress=told)
     assert any("hardnet-0 is being written by another process" in line for line in told.said)
     assert [line.recipe for line in table.lines] == ["sosnet"]
     assert [row.name for row in table.unfinished] == ["hardnet-0"]
@@ -315,16 +331,16 @@ def test_other_conditions_are_refused_in_the_same_folder(
     [
         ({"recipes": ["hynett"]}, RecipeError, 'Did you mean "hynet"'),
         ({"settings": ["loss.marginn=1"]}, RecipeError, "hardnet: --set loss.marginn=1"),
-        ({"recipes": ["hardnet", HARDNET]}, KeypatchError, "given twice"),
-        ({"recipes": [replace(HYNET, name="a/b")]}, RecipeError, "rename it"),
+        ({"recipes": ["hardnet", HARDNET]}, RecipeError, 'Two rows would be "hardnet-0".*rename one'),
+        ({"recipes": [replace(HYNET, name="a/b")]}, RecipeError, "Rename the recipe"),
         ({"device": "tpu"}, KeypatchError, "tpu"),
         ({"precision": "int3"}, KeypatchError, "int3"),
-        ({"settings": ["pairs=3"]}, RecipeError, "use --pairs"),
-        ({"settings": ["seed = 3"]}, RecipeError, "use --seed"),
-        ({"settings": ["sampler.pairs=3"]}, RecipeError, "use --batch"),
+        ({"settings": ["pairs=3"]}, RecipeError, "Use --pairs"),
+        ({"settings": ["seed = 3"]}, RecipeError, "Use --seed"),
+        ({"settings": ["sampler.pairs=3"]}, RecipeError, "Use --batch"),
         ({"seeds": [0, -1]}, KeypatchError, "--seed 0 -1"),
         ({"seeds": []}, KeypatchError, "--seed"),
-        ({"threads": 0}, KeypatchError, "--threads 0"),
+        ({"threads": 0}, KeypatchError, "threads is 0"),
         ({"batch": 81}, DataError, "81"),
         ({"batch": 512}, RecipeError, "budget"),
         ({"tests": ["nowhere"]}, DataError, "nowhere"),
@@ -346,16 +362,37 @@ def test_a_test_set_without_pairs_and_two_of_one_name_are_refused(
     for file in small_set.iterdir():
         if not file.name.startswith("m50"):
             (tmp_path / "bare" / file.name).symlink_to(file)
-    with pytest.raises(DataError, match="no list of pairs"):
+    with pytest.raises(DataError, match="no pair list"):
         study(tests=[tmp_path / "bare"])
     with pytest.raises(KeypatchError, match='test set "small" is given twice'):
         study(tests=[small_set, small_set])
 
 
-def _strips(tmp_path: Path) -> Path:
-    import numpy as np
-    from PIL import Image
+def test_data_to_train_on_are_not_scored_on(
+    study: Callable[..., Table], small_set: Path, train_set: Path, tmp_path: Path
+) -> None:
+    copy, link = shutil.copytree(small_set, tmp_path / "copy"), tmp_path / "link"
+    link.symlink_to(small_set, target_is_directory=True)
+    strips = _strips(tmp_path)
+    for data, tests in (
+        (small_set, {}),
+        (copy, {}),
+        ([train_set, link], {}),
+        (open_patches(small_set), {}),
+        (strips, {"tests": [], "hpatches": strips}),
+    ):
+        with pytest.raises(KeypatchError, match=r'"(small|strips)" would be both trained and scored on\..*--test'):
+            study(data, batch=4, **tests)
+    assert not (tmp_path / "study").exists()
 
+
+def test_a_recipe_of_a_file_that_kept_its_name_is_to_be_renamed(study: Callable[..., Table], tmp_path: Path) -> None:
+    write_recipe(tmp_path / "mine.toml", replace(HARDNET, average=0.5))
+    with pytest.raises(RecipeError, match=r"if two recipes have one name, rename one of them: name = "):
+        study(recipes=["hardnet", tmp_path / "mine.toml"])
+
+
+def _strips(tmp_path: Path) -> Path:
     folder = tmp_path / "strips"
     column = np.random.default_rng(0).integers(0, 256, (10 * 65, 65), dtype=np.uint8)
     (folder / "v_view").mkdir(parents=True)
@@ -370,18 +407,18 @@ def test_strips_are_scored_by_level(study: Callable[..., Table], tmp_path: Path)
     assert {column.test for column in table.columns} == {"strips"}
 
 
-class StopAt(Silent):
+class StopAt(Progress):
     """Asks the process to stop, as Ctrl-C does, at the first record of a training or at a word said."""
 
     def __init__(self, word: str) -> None:
         self.word = word
 
-    def say(self, message: str) -> None:
+    def note(self, message: str) -> None:
         if message.startswith(self.word):
             signal.raise_signal(signal.SIGINT)
 
-    def record(self, record: Any, total_pairs: int) -> None:
-        if self.word == "record":
+    def count(self, done: int, total: int, unit: str = "", detail: str = "") -> None:
+        if done and self.word == "record":
             signal.raise_signal(signal.SIGINT)
 
 
@@ -395,20 +432,24 @@ def ctrl_c_heard() -> Iterator[None]:
 
 @pytest.mark.usefixtures("ctrl_c_heard")
 @pytest.mark.parametrize("word", ["record", "Scoring hardnet-0 at 75%"])
-def test_ctrl_c_in_training_or_scoring_leaves_a_study_that_goes_on_to_the_same_scores(
+def test_ctrl_c_in_training_or_scoring_leaves_a_study_that_resumes_to_the_same_scores(
     study: Callable[..., Table], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, word: str
 ) -> None:
-    monkeypatch.setattr("keypatch.training.running._LOG_SECONDS", 0.0)
-    with pytest.raises(Interrupted, match=r"Stopped at hardnet-0\. The same command goes on"):
-        study(recipes=["hardnet"], reporter=StopAt(word))
+    monkeypatch.setattr("keypatch.training.loop._LOG_SECONDS", 0.0)
+    with pytest.raises(
+        Interrupted, match="keeps everything finished so far, up to hardnet-0; run the same command to resume"
+    ):
+        study(recipes=["hardnet"], progress=StopAt(word))
     stopped = study(recipes=["hardnet"])
     whole = study(recipes=["hardnet"], out=tmp_path / "whole")
     assert _scores(stopped) == _scores(whole)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
-def test_a_killed_process_is_gone_on_with(study: Callable[..., Table], tmp_path: Path, small_set: Path) -> None:
-    words = ["--data", small_set, "--test", small_set, "--out", tmp_path / "study", "--recipe", "hardnet"]
+def test_a_killed_process_is_resumed(
+    study: Callable[..., Table], tmp_path: Path, small_set: Path, train_set: Path
+) -> None:
+    words = ["--data", train_set, "--test", small_set, "--out", tmp_path / "study", "--recipe", "hardnet"]
     words += ["--pairs", 32 * 40, "--batch", 32, *(word for setting in THIN for word in ("--set", setting))]
     words += ["--device", "cpu", "--precision", "float32", "--compile", "off", "--threads", 1]
     command = [sys.executable, "-m", "keypatch", "study", "methods", *map(str, words)]

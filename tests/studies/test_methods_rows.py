@@ -8,16 +8,16 @@ import pytest
 
 from keypatch.errors import DataError
 from keypatch.recipes import HYNET
-from keypatch.studies.methods_rows import Milestone, Row, load_rows
+from keypatch.studies.methods.table import Milestone, Trial, load_trials
 from keypatch.training.recipe_files import write_recipe
 
 
-def row(recipe: str = "hynet", seed: int = 0) -> Row:
+def row(recipe: str = "hynet", seed: int = 0) -> Trial:
     milestones = tuple(
         Milestone(share, pairs, seconds, {"castle": {"fpr95.hard": score, "ap.hard": math.nan}})
         for share, pairs, seconds, score in [(0.25, 100, 10.0, 0.4), (0.5, 200, 20.0, 0.2), (1.0, 400, 50.0, 0.1)]
     )
-    return Row(recipe, seed, "ff", milestones, run={"device": "cpu"}, tests={"castle": "00"})
+    return Trial(recipe, seed, "ff", milestones, run={"device": "cpu"}, tests={"castle": "00"})
 
 
 def test_a_row_is_read_as_it_was_written(tmp_path: Path) -> None:
@@ -25,7 +25,7 @@ def test_a_row_is_read_as_it_was_written(tmp_path: Path) -> None:
     value = json.loads((tmp_path / "hynet-0.json").read_text())
     assert value["pairs_per_second"] == 8.0
     assert value["milestones"][0]["scores"]["castle"] == {"fpr95.hard": 0.4, "ap.hard": None}
-    read = Row.load(tmp_path / "hynet-0.json")
+    read = Trial.load(tmp_path / "hynet-0.json")
     assert math.isnan(read.milestones[0].scores["castle"]["ap.hard"])
     assert repr(read) == repr(row())  # nan differs from itself, its text does not
 
@@ -59,7 +59,7 @@ def test_rows_are_found_by_name(tmp_path: Path) -> None:
     (tmp_path / "rows").mkdir()
     for each in (row("sosnet"), row("hynet", 1), row("hynet", 0)):
         each.save(tmp_path / "rows")
-    assert [each.name for each in load_rows(tmp_path)] == ["hynet-0", "hynet-1", "sosnet-0"]
+    assert [each.name for each in load_trials(tmp_path)] == ["hynet-0", "hynet-1", "sosnet-0"]
 
 
 def test_a_row_of_format_1_gets_its_recipe_from_its_run_folder(tmp_path: Path) -> None:
@@ -69,10 +69,10 @@ def test_a_row_of_format_1_gets_its_recipe_from_its_run_folder(tmp_path: Path) -
     value = {**json.loads(file.read_text()), "format_number": 1}
     del value["recipe_toml"]
     file.write_text(json.dumps(value))
-    assert load_rows(tmp_path)[0].trained is None
+    assert load_trials(tmp_path)[0].trained is None
     (tmp_path / "runs" / "hynet-0").mkdir(parents=True)
     write_recipe(tmp_path / "runs" / "hynet-0" / "recipe.toml", HYNET)
-    assert load_rows(tmp_path)[0].trained == HYNET
+    assert load_trials(tmp_path)[0].trained == HYNET
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_a_row_of_format_1_gets_its_recipe_from_its_run_folder(tmp_path: Path) -
         ('{"format": ', "not a JSON file"),
         ("[]", "not a row"),
         ('{"format": "keypatch-result"}', "not a row"),
-        ('{"format": "keypatch-study-row", "format_number": 9}', "Upgrade"),
+        ('{"format": "keypatch-study-row", "format_number": 9}', "newer keypatch"),
         ('{"format": "keypatch-study-row", "format_number": 1}', "incomplete"),
         ('{"format": "keypatch-study-row", "format_number": 1, "milestones": [], "colour": 1}', "incomplete"),
     ],
@@ -89,5 +89,5 @@ def test_a_row_of_format_1_gets_its_recipe_from_its_run_folder(tmp_path: Path) -
 def test_another_file_is_refused_by_name(tmp_path: Path, text: str, part: str) -> None:
     (tmp_path / "x.json").write_text(text)
     with pytest.raises(DataError, match=part) as fault:
-        Row.load(tmp_path / "x.json")
+        Trial.load(tmp_path / "x.json")
     assert "x.json" in str(fault.value)

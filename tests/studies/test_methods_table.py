@@ -11,18 +11,18 @@ from PIL import Image
 
 from keypatch.errors import MissingExtra
 from keypatch.recipes import RECIPES
-from keypatch.studies.methods_figure import BEST, COLOURS, STYLES, draw_curves, drawn_lines
-from keypatch.studies.methods_page import cell, heading, main_columns, write_page
-from keypatch.studies.methods_published import PUBLISHED, WITHOUT_FIGURE
-from keypatch.studies.methods_rows import Milestone, Row
-from keypatch.studies.methods_table import Column, Table, make_table, mean, ranks
+from keypatch.reports.published import published_recipes
+from keypatch.studies.methods.figure import BEST, COLOURS, STYLES, draw_curves, drawn_lines
+from keypatch.studies.methods.page import WITHOUT_FIGURE, cell, heading, main_columns, write_methods_page
+from keypatch.studies.methods.table import Column, Milestone, Table, Trial, make_table, mean_over_seeds, ranks
 from keypatch.training.recipe_files import recipe_to_toml
 
+PUBLISHED = published_recipes()
 CONDITIONS = {"data": "castle", "pairs": 4000, "batch": 32, "settings": ["optimizer.lr=1.0"]}
 HARD = Column("castle", "fpr95.hard_60_60_0")
 
 
-def row(recipe: str, seed: int, error: float, seconds: float) -> Row:
+def row(recipe: str, seed: int, error: float, seconds: float) -> Trial:
     """Errors fall from 4 to 1 times `error` over the run."""
     milestones = tuple(
         Milestone(
@@ -45,7 +45,7 @@ def row(recipe: str, seed: int, error: float, seconds: float) -> Row:
     )
     run = {"device": "cpu", "precision": "float32", "threads": 1}
     machine, text = {"machine": "Linux x86_64, a processor"}, recipe_to_toml(RECIPES[recipe])
-    return Row(recipe, seed, "ff", milestones, run=run, provenance=machine, recipe_toml=text)
+    return Trial(recipe, seed, "ff", milestones, run=run, provenance=machine, recipe_toml=text)
 
 
 @pytest.fixture
@@ -58,15 +58,15 @@ def table() -> Table:
         row("hynet", 1, 0.06, 300.0),
         row("adasample", 0, 0.08, 100.0),
         row("scale_aware", 0, 0.20, 100.0),
-        Row("sosnet", 0, "ff", failed="The loss | is not finite."),
-        Row("sosnet", 1, "ff"),
+        Trial("sosnet", 0, "ff", failed="The loss | is not finite."),
+        Trial("sosnet", 1, "ff"),
     ]
     return make_table(rows, CONDITIONS)
 
 
 def test_recipes_are_ordered_by_the_mean_over_seeds_and_rows_without_an_end_stand_apart(table: Table) -> None:
     assert [line.recipe for line in table.lines] == ["hynet", "adasample", "hardnet", "scale_aware"]
-    assert [mean(line.scores(HARD)) for line in table.lines] == pytest.approx([0.05, 0.08, 0.12, 0.2])
+    assert [mean_over_seeds(line.scores(HARD)) for line in table.lines] == pytest.approx([0.05, 0.08, 0.12, 0.2])
     assert [unfinished.name for unfinished in table.unfinished] == ["sosnet-0", "sosnet-1"]
 
 
@@ -83,13 +83,13 @@ def test_the_hard_list_and_the_hard_strips_are_what_is_compared(table: Table) ->
     ],
 )
 def test_without_a_hard_list_the_papers_list_or_the_first_is_compared(scores: list[str], headline: str) -> None:
-    made = make_table([Row("hynet", 0, "", (Milestone(1.0, 1, 1.0, {"x": dict.fromkeys(scores, 0.5)}),))], CONDITIONS)
+    made = make_table([Trial("hynet", 0, "", (Milestone(1.0, 1, 1.0, {"x": dict.fromkeys(scores, 0.5)}),))], CONDITIONS)
     assert made.headlines == (Column("x", headline),)
 
 
 def test_strips_alone_order_by_rank_1() -> None:
     rows = [
-        Row(name, 0, "", (Milestone(1.0, 1, 1.0, {"oxford": {"rank1.h": share}}),))
+        Trial(name, 0, "", (Milestone(1.0, 1, 1.0, {"oxford": {"rank1.h": share}}),))
         for name, share in (("a", 0.2), ("b", 0.9), ("c", math.nan))
     ]
     assert [line.recipe for line in make_table(rows, CONDITIONS).lines] == ["b", "a", "c"]
@@ -97,7 +97,7 @@ def test_strips_alone_order_by_rank_1() -> None:
 
 def test_scores_of_one_sequence_are_no_columns() -> None:
     scores = dict.fromkeys(("rank1.e", "rank1.e.v", "rank1.e.v_boat", "rank1.e.boat", "rank1.e.a.b"), 0.5)
-    made = make_table([Row("hynet", 0, "", (Milestone(1.0, 1, 1.0, {"oxford": scores}),))], CONDITIONS)
+    made = make_table([Trial("hynet", 0, "", (Milestone(1.0, 1, 1.0, {"oxford": scores}),))], CONDITIONS)
     assert [column.score for column in made.columns] == ["rank1.e", "rank1.e.v"]
 
 
@@ -105,7 +105,7 @@ def test_a_fault_at_a_new_test_set_leaves_the_older_scores_in_the_table(table: T
     rows = [each for line in table.lines for each in line.rows]
     faulty = make_table([replace(each, failed="No castle.") for each in rows], CONDITIONS)
     assert faulty.lines[0].scores(HARD) == [0.04, 0.06]
-    write_page(tmp_path / "table.md", faulty)
+    write_methods_page(tmp_path / "table.md", faulty)
     page = (tmp_path / "table.md").read_text()
     assert "| hynet-0 | failed: No castle. What was scored before stays in the table. |" in page
 
@@ -150,8 +150,8 @@ def test_the_published_figures_are_the_means_that_the_papers_print_or_imply() ->
         "sdgm_hnfrn": [1.26, 1.76, 0.41, 0.58, 1.16, 1.05],
     }
     for recipe, six in without_mean.items():
-        assert PUBLISHED[recipe].fpr95 == round(sum(six) / 6, 2)
-    order = sorted(PUBLISHED, key=lambda recipe: PUBLISHED[recipe].fpr95)
+        assert PUBLISHED[recipe].mean == round(sum(six) / 6, 2)
+    order = sorted(PUBLISHED, key=lambda recipe: PUBLISHED[recipe].mean)
     assert order == list(PUBLISHED)
     assert {*PUBLISHED, *WITHOUT_FIGURE} <= set(RECIPES)
     assert all("Table" in published.source for published in PUBLISHED.values())
@@ -172,13 +172,13 @@ def test_the_saved_table_has_every_score_by_seed(table: Table, tmp_path: Path) -
 
 
 def test_the_page_shows_order_minutes_places_and_failures(table: Table, tmp_path: Path) -> None:
-    write_page(tmp_path / "table.md", table)
+    write_methods_page(tmp_path / "table.md", table)
     page = (tmp_path / "table.md").read_text()
     assert "4,000 pairs in batches of 32, with optimizer.lr=1.0" in page
     assert "Best first by castle hard FPR95 %." in page
     assert "| hynet | 128 | 5.00 (4.00, 6.00) | 90.00 (90.00, 90.00) |" in page
     assert "| hynet | - (-, -) |" in page  # at equal minutes
-    assert f"| adasample | 1.16 | 2 | 2 | {PUBLISHED['adasample'].source} |" in page
+    assert f"| adasample | 1.16 | 2 | 2 | {PUBLISHED['adasample'].citation} |" in page
     assert "| scale_aware | - | - | - |" in page
     assert "| sosnet-0 | failed: The loss \\| is not finite. |" in page
     assert "| sosnet-1 | not finished" in page
@@ -189,7 +189,7 @@ def test_the_page_shows_order_minutes_places_and_failures(table: Table, tmp_path
 def test_the_page_says_what_the_embedded_test_set_is_not(tmp_path: Path) -> None:
     scores = {"embedded-test": {"fpr95.hard": 0.1}}
     embedded = replace(row("hynet", 0, 0.1, 1.0), milestones=(Milestone(1.0, 1, 1.0, scores),))
-    write_page(tmp_path / "table.md", make_table([embedded], CONDITIONS))
+    write_methods_page(tmp_path / "table.md", make_table([embedded], CONDITIONS))
     assert "they do not rank methods" in (tmp_path / "table.md").read_text()
 
 
@@ -198,13 +198,13 @@ def test_what_several_lists_are_ordered_by_is_their_mean(tmp_path: Path) -> None
     both = replace(row("hynet", 0, 0.1, 1.0), milestones=(Milestone(1.0, 1, 1.0, scores),))
     table = make_table([both], CONDITIONS)
     assert table.error(table.lines[0]) == pytest.approx(0.2)
-    write_page(tmp_path / "table.md", table)
+    write_methods_page(tmp_path / "table.md", table)
     sentence = "Best first by the mean of castle hard FPR95 % and tower hard FPR95 %."
     assert sentence in (tmp_path / "table.md").read_text()
 
 
 def test_every_table_of_the_page_is_square(table: Table, tmp_path: Path) -> None:
-    write_page(tmp_path / "table.md", table)
+    write_methods_page(tmp_path / "table.md", table)
     for section in (tmp_path / "table.md").read_text().split("\n## ")[1:]:
         lines = [line.replace("\\|", "") for line in section.splitlines() if line.startswith("|")]
         assert len({line.count("|") for line in lines}) == 1, section
@@ -212,12 +212,12 @@ def test_every_table_of_the_page_is_square(table: Table, tmp_path: Path) -> None
 
 def test_rows_of_two_machines_are_said_not_to_compare_in_minutes(table: Table, tmp_path: Path) -> None:
     other = replace(row("sosnet", 0, 0.1, 10.0), provenance={"machine": "another"})
-    write_page(tmp_path / "table.md", make_table([other, *table.lines[0].rows], CONDITIONS))
+    write_methods_page(tmp_path / "table.md", make_table([other, *table.lines[0].rows], CONDITIONS))
     assert "minutes do not compare" in (tmp_path / "table.md").read_text()
 
 
 def test_a_page_without_any_result_is_still_a_page(tmp_path: Path) -> None:
-    write_page(tmp_path / "table.md", make_table([Row("hynet", 0, "ff")], CONDITIONS))
+    write_methods_page(tmp_path / "table.md", make_table([Trial("hynet", 0, "ff")], CONDITIONS))
     assert "| hynet-0 | not finished" in (tmp_path / "table.md").read_text()
 
 
@@ -227,7 +227,7 @@ def test_a_page_without_any_result_is_still_a_page(tmp_path: Path) -> None:
         (HARD, "castle hard FPR95 %"),
         (Column("castle", "rank1"), "castle rank-1 %"),
         (Column("castle", "spread.dm2"), "castle d*M2"),
-        (Column("oxford", "rank1.t"), "oxford tough rank-1 %"),
+        (Column("oxford", "rank1.t"), "oxford rank-1 tough %"),
     ],
 )
 def test_headings_read_as_people_say_them(column: Column, text: str) -> None:

@@ -10,14 +10,17 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from keypatch.benchmarks.comparison import compare
 from keypatch.benchmarks.result import Result
 from keypatch.benchmarks.ubc import evaluate_ubc
+from keypatch.commands.train import train
 from keypatch.errors import DataError, Interrupted, KeypatchError
-from keypatch.studies.methods_test_data import SCORES_ONLY
-from keypatch.studies.training import train
-from keypatch.studies.ubc import study_ubc
-from keypatch.studies.ubc_table import UbcTable
-from keypatch.zoo import find
+from keypatch.reports.protocols import Source, group
+from keypatch.studies.methods.plan import SCORES_ONLY
+from keypatch.studies.ubc.study import study_ubc
+from keypatch.studies.ubc.table import UbcTable, load_ubc_rows
+from keypatch.training.conditions import Conditions
+from keypatch.zoo import load
 
 POINTS = {"liberty": 40, "notredame": 44, "yosemite": 48}
 VIEWS = 4
@@ -57,12 +60,12 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def train_thin(data: Path | list[Path], out: Path, **changes: Any) -> Path:
-    usual: dict[str, Any] = {"settings": THIN, "pairs": 64, "threads": 1, "compile": "off", **EXACT}
-    return train("hardnet", data, out, **{**usual, **changes})
+    conditions = Conditions(**EXACT, compile="off", threads=1, keep=changes.pop("keep", ()))
+    return train("hardnet", data, out, conditions, **{"settings": THIN, "pairs": 64, **changes})
 
 
 def scores_of(descriptor: str | Path, folder: Path, kind: str = "fpr95") -> float:
-    return evaluate_ubc(find(descriptor, **EXACT), folder, SCORES_ONLY).scores[f"{kind}.{PAIRS}"]
+    return evaluate_ubc(load(descriptor, **EXACT), folder, SCORES_ONLY).scores[f"{kind}.{PAIRS}"]
 
 
 @pytest.fixture(scope="module")
@@ -179,9 +182,9 @@ def test_what_was_scored_is_not_scored_again(
             raise KeyboardInterrupt
         return evaluate_ubc(describer, patches, *rest)
 
-    for place in ("ubc", "methods_test_data"):
+    for place in ("ubc.study", "methods.plan"):
         monkeypatch.setattr(f"keypatch.studies.{place}.evaluate_ubc", counted)
-    with pytest.raises(Interrupted, match=r"Stopped at hardnet, yosemite, step 4\. The same command goes on"):
+    with pytest.raises(Interrupted, match="keeps what was scored, up to hardnet, yosemite, step 4; run the same"):
         study()
     page = (tmp_path / "study" / "table.md").read_text()  # what is there is shown
     shown = cells(page, "FPR95 in %, last checkpoint")["hardnet"]
@@ -200,9 +203,29 @@ def test_results_say_what_they_are_of(scored: Path) -> None:
     early, last = (
         Result.load(scored / "results" / "hardnet" / f"liberty-notredame-step-{step}.json") for step in (2, 4)
     )
-    said = {key: early.settings[key] for key in ("trained_on", "data", "step")}
-    assert (early.descriptor, said) == ("hardnet", {"trained_on": "liberty", "data": "notredame", "step": 2})
+    assert (early.descriptor, early.settings["data"]) == ("hardnet", "notredame")
+    assert early.notes == {"trained_on": "liberty", "step": 2}
     assert last.replicates and last.pictures and not early.replicates
+
+
+def test_results_of_two_runs_on_one_set_are_compared_and_stand_in_one_table(scored: Path) -> None:
+    places = [scored / "results" / "hardnet" / f"{train}-notredame-step-4.json" for train in ("liberty", "yosemite")]
+    one, two = map(Result.load, places)
+    assert list(compare(one, two).differences)
+    (table,) = group([Source(result, path.name) for result, path in zip((one, two), places, strict=True)])
+    assert sorted(entry.label for entry in table.entries) == [
+        f"hardnet (trained on {train}, step 4)" for train in ("liberty", "yosemite")
+    ]
+
+
+def test_results_of_0_1_with_their_training_among_the_settings_are_read(finished: Path) -> None:
+    path = finished / "results" / "hardnet" / "liberty-notredame-step-4.json"
+    value = json.loads(path.read_text())
+    value["settings"] |= value.pop("notes")
+    path.write_text(json.dumps(value))
+    result = Result.load(path)
+    assert result.notes == {"trained_on": "liberty", "step": 4} and "step" not in result.settings
+    assert len(load_ubc_rows(finished)[0].last()) == 6
 
 
 def test_a_set_behind_a_link_keeps_the_name_of_its_column(
@@ -220,7 +243,7 @@ def test_other_weights_under_a_known_name_are_refused(
     study: Callable[..., UbcTable], data: Path, runs: dict[str, Path], tmp_path: Path, finished: Path
 ) -> None:
     before = (finished / "table.json").read_bytes()
-    other = train_thin(data / "liberty", tmp_path / "other", seed=1, keep=(0.5, 1.0))
+    other = train_thin(data / "liberty", tmp_path / "other", settings=(*THIN, "seed=1"), keep=(0.5, 1.0))
     places = [other, runs["notredame"], runs["yosemite"]]
     with pytest.raises(KeypatchError, match=r"liberty-notredame-step-4\.json was made with other weights.*--name"):
         study(*places)
@@ -251,7 +274,7 @@ def test_rows_on_other_data_are_refused(
     [
         ({"pair_list": "m50_100000_100000_0"}, r"liberty has no list m50_1.*; its lists: m50_80_80_0\..*--pair-list"),
         ({"pair_list": "info"}, r"liberty has no list info\.txt to score"),
-        ({"beside": ["hynet-notredame"]}, r"--beside hynet-notredame: only sift and rootsift"),
+        ({"beside": ["hynet-notredame"]}, r"--beside hynet-notredame: choose sift or rootsift"),
         ({"name": "a/b"}, r'"a/b" cannot name a row.*--name'),
         ({"name": ".."}, r"--name: the name '\.\.' is not a plain path"),
         ({"name": "sift"}, r'"sift" cannot name a row'),
@@ -275,7 +298,7 @@ def test_a_run_is_known_by_its_data_and_wrong_ones_are_told(
     study: Callable[..., UbcTable], data: Path, runs: dict[str, Path], tmp_path: Path
 ) -> None:
     liberty, notredame, yosemite = runs.values()
-    with pytest.raises(KeypatchError, match=r"three runs, one trained on each .*; 2 given"):
+    with pytest.raises(KeypatchError, match=r"three runs, one trained on each .*, not 2"):
         study(liberty, notredame)
     with pytest.raises(KeypatchError, match=r"trained on liberty: .*run-7 and .*run-7\."):
         study(liberty, liberty, notredame)
@@ -308,7 +331,7 @@ def test_a_run_before_its_end_is_told(study: Callable[..., UbcTable], runs: dict
     for file in (half / "checkpoints").glob("*"):
         if file.name != "at-050.safetensors":
             file.unlink()
-    with pytest.raises(DataError, match=r"half is not at its end \(50% trained\).*--resume"):
+    with pytest.raises(DataError, match=r"half is not finished \(50% trained\).*--resume"):
         study(half, runs["notredame"], runs["yosemite"])
     (half / "checkpoints" / "at-050.safetensors").unlink()
     with pytest.raises(DataError, match="has no checkpoint yet"):
@@ -318,7 +341,7 @@ def test_a_run_before_its_end_is_told(study: Callable[..., UbcTable], runs: dict
 def test_files_of_others_among_the_results_are_told(study: Callable[..., UbcTable], finished: Path) -> None:
     path = finished / "results" / "hardnet" / "liberty-notredame-step-4.json"
     value = json.loads(path.read_text())
-    del value["settings"]["trained_on"]
+    del value["notes"]["trained_on"]
     path.write_text(json.dumps(value))
     with pytest.raises(DataError, match=r"step-4\.json is not a result of this study"):
         study()

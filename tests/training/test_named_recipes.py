@@ -1,4 +1,4 @@
-"""Every named recipe trains, stops and goes on, the headline ones at their published width and the others narrow."""
+"""Every named recipe trains, stops and resumes, the headline ones at their published width and the others narrow."""
 
 import json
 import signal
@@ -10,11 +10,12 @@ import torch
 
 from keypatch.errors import Interrupted
 from keypatch.patches import PatchSet
+from keypatch.progress import Progress
 from keypatch.recipes import HARDNET, HYNET, RECIPES, SDGMNET, SOSNET
 from keypatch.training import Recipe
 from keypatch.training.checkpoints import find_checkpoints, load_checkpoint
-from keypatch.training.progress import Record, Silent
-from keypatch.training.running import Conditions, run
+from keypatch.training.conditions import Conditions
+from keypatch.training.loop import run_training
 
 EXACT = Conditions(device="cpu", precision="float32", compile="off", threads=1, checkpoint_seconds=0.0)
 HEADLINE = (HARDNET, HYNET, SDGMNET, SOSNET)
@@ -30,9 +31,9 @@ def no_constant(name: str) -> float:
     raise ValueError(f"{name} is not JSON")
 
 
-class StopAfterTwo(Silent):
-    def record(self, record: Record, total_pairs: int) -> None:
-        if record.step == 2:
+class StopAfterTwo(Progress):
+    def count(self, done: int, total: int, unit: str = "", detail: str = "") -> None:
+        if done == 24:  # two steps
             signal.raise_signal(signal.SIGTERM)
 
 
@@ -40,12 +41,12 @@ class StopAfterTwo(Silent):
 def test_three_steps_and_a_resumed_run_are_bit_identical(
     recipe: Recipe, small_set: PatchSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("keypatch.training.running._LOG_SECONDS", 0.0)
+    monkeypatch.setattr("keypatch.training.loop._LOG_SECONDS", 0.0)
     recipe = shortened(recipe)
-    whole = run(recipe, small_set, tmp_path / "whole", Silent(), conditions=EXACT)
+    whole = run_training(recipe, small_set, tmp_path / "whole", Progress(), conditions=EXACT)
     with pytest.raises(Interrupted):
-        run(recipe, small_set, tmp_path / "cut", StopAfterTwo(), conditions=EXACT)
-    cut = run(recipe, small_set, tmp_path / "cut", Silent(), conditions=EXACT, resume=True)
+        run_training(recipe, small_set, tmp_path / "cut", StopAfterTwo(), conditions=EXACT)
+    cut = run_training(recipe, small_set, tmp_path / "cut", Progress(), conditions=EXACT, resume=True)
     first, second = (load_checkpoint(find_checkpoints(folder)[-1]) for folder in (whole, cut))
     assert first.step == second.step == 3
     for group in ("network", "optimizer", "loss_state", "sampler_state"):

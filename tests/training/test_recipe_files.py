@@ -3,12 +3,13 @@ from pathlib import Path
 
 import pytest
 
-from keypatch.errors import RecipeError
+from keypatch.errors import KeypatchError, RecipeError
 from keypatch.losses import Triplet
 from keypatch.recipes import HARDNET, HYNET, RECIPES, find_recipe
+from keypatch.settings import apply_settings
 from keypatch.training import AdamW, Cosine, Recipe, Steps
+from keypatch.training.recipe import TYPES
 from keypatch.training.recipe_files import read_recipe, recipe_from_toml, recipe_to_toml, write_recipe
-from keypatch.training.settings import apply_settings
 
 
 @pytest.mark.parametrize("recipe", RECIPES.values(), ids=lambda recipe: recipe.name)
@@ -26,11 +27,11 @@ def test_changed_parts_survive_the_file() -> None:
 @pytest.mark.parametrize(
     ("line", "new", "message"),
     [
-        ("seed = 0", "seed = true", "seed must be a int, not True"),
-        ("seed = 0", 'seed = "one"', "seed must be a int"),
+        ("seed = 0", "seed = true", "seed must be an integer, not True"),
+        ("seed = 0", 'seed = "one"', "seed must be an integer"),
         ("seed = 0", "sead = 0", 'no field "sead".*Did you mean "seed"'),
-        ("margin = 1.0", "margin = nan", "margin must be a finite float"),
-        ('type = "SGD"', 'type = "os.system"', 'no type "os.system"; known are SGD, Adam, AdamW'),
+        ("margin = 1.0", "margin = nan", "margin must be a finite number"),
+        ('type = "SGD"', 'type = "os.system"', 'no "os.system". Choose one of SGD, Adam, AdamW'),
         ('reduction = "mean"', 'reduction = "max"', "must be one of mean, sum"),
         ("format = 1", "format = 2", "newer"),
         ("seed = 0", "seed = ", "not a TOML file"),
@@ -39,7 +40,7 @@ def test_changed_parts_survive_the_file() -> None:
 def test_a_wrong_file_is_told_apart(line: str, new: str, message: str) -> None:
     text = recipe_to_toml(HARDNET)
     assert line in text
-    with pytest.raises(RecipeError, match=message):
+    with pytest.raises(KeypatchError, match=message):
         recipe_from_toml(text.replace(line, new))
 
 
@@ -69,26 +70,26 @@ def test_a_missing_field_and_a_missing_file_are_sentences(tmp_path: Path) -> Non
     ],
 )
 def test_a_setting_replaces_one_field(setting: str, value: Recipe) -> None:
-    assert apply_settings(HYNET, [setting]) == value
+    assert apply_settings(HYNET, [setting], TYPES) == value
 
 
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
-        ("loss.marginn=1.0", r'no loss term has "marginn".*HybridTriplet \(.*margin'),
-        ("loss.weight=1.0", 'several loss terms have "weight"'),
+        ("loss.marginn=1.0", r'no part has "marginn".*HybridTriplet \(.*margin.*Did you mean "margin"'),
+        ("loss.weight=1.0", 'several parts have "weight"'),
         ("network.dropot=0.1", 'HyNet has no field "dropot".*Did you mean "dropout"'),
-        ("optimizer.lr=fast", "must be a finite float, not 'fast'"),
+        ("optimizer.lr=fast", "must be a finite number, not 'fast'"),
         ("optimizer.lr", "expected path=value"),
-        ("optimizer.lr.more=1", "nothing below"),
-        ("optimizer=Lion", "known are SGD, Adam, AdamW"),
+        ("optimizer.lr.more=1", "has no fields"),
+        ("optimizer=Lion", "Choose one of SGD, Adam, AdamW"),
         ("pairs=10", "less than one batch"),
-        ("average=1", "0 <= decay < 1"),
+        ("average=1", "at least 0 and below 1"),
     ],
 )
 def test_a_wrong_setting_lists_what_there_is(setting: str, message: str) -> None:
     with pytest.raises(RecipeError, match=message):
-        apply_settings(HYNET, [setting])
+        apply_settings(HYNET, [setting], TYPES)
 
 
 def test_an_unknown_recipe_names_the_nearest() -> None:

@@ -13,34 +13,36 @@ from keypatch.errors import Interrupted
 from keypatch.losses import AntiNoise, GradientModulation, NPair
 from keypatch.networks import EmbeddingNet
 from keypatch.patches import PatchSet
+from keypatch.progress import Progress
 from keypatch.sampling import AdaptivePairs, RandomPairs
 from keypatch.training import SGD, Linear, Recipe
 from keypatch.training.checkpoints import Checkpoint, find_checkpoints, load_checkpoint, load_run_weights
-from keypatch.training.progress import Record, Silent
-from keypatch.training.running import Conditions, run
+from keypatch.training.conditions import Conditions
+from keypatch.training.loop import run_training
 
 EXACT = Conditions(device="cpu", precision="float32", compile="off", threads=1, checkpoint_seconds=0.0)
 
 
-class StopAfter(Silent):
+class StopAfter(Progress):
     """Asks the process to stop, as Ctrl-C does, once `step` is reached."""
 
     def __init__(self, step: int) -> None:
         self.step = step
 
-    def record(self, record: Record, total_pairs: int) -> None:
-        if record.step == self.step:
+    def count(self, done: int, total: int, unit: str = "", detail: str = "") -> None:
+        self.steps = getattr(self, "steps", -1) + 1  # the first call is before the first step
+        if self.steps == self.step:
             signal.raise_signal(signal.SIGINT)
 
 
 @pytest.fixture(autouse=True)
 def log_every_step(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("keypatch.training.running._LOG_SECONDS", 0.0)
+    monkeypatch.setattr("keypatch.training.loop._LOG_SECONDS", 0.0)
 
 
 def stopped(recipe: Recipe, source: PatchSet, out: Path, step: int, conditions: Conditions = EXACT) -> Path:
     with pytest.raises(Interrupted):
-        run(recipe, source, out, StopAfter(step), conditions=conditions)
+        run_training(recipe, source, out, StopAfter(step), conditions=conditions)
     return out
 
 
@@ -62,15 +64,15 @@ def records(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(line, parse_constant=no_constant) for line in (folder / "log.jsonl").read_text().splitlines()]
 
 
-def test_fine_tuning_goes_on_with_its_own_statistics(hynet: Recipe, small_set: PatchSet, tmp_path: Path) -> None:
+def test_fine_tuning_resumes_with_its_own_statistics(hynet: Recipe, small_set: PatchSet, tmp_path: Path) -> None:
     """24 steps, of which those behind step 18 fine-tune."""
     loss = (GradientModulation(finetune=0.25, rate=0.3),)
     recipe = replace(hynet, sampler=RandomPairs(12), mining=AntiNoise(), loss=loss, pairs=12 * 24)
-    whole = run(recipe, small_set, tmp_path / "whole", Silent(), conditions=EXACT)
+    whole = run_training(recipe, small_set, tmp_path / "whole", Progress(), conditions=EXACT)
     for step in (18, 21):
         cut = stopped(recipe, small_set, tmp_path / f"cut-{step}", step)
         assert ("GradientModulation/finetuning" in newest(cut).loss_state) == (step == 21)
-        run(recipe, small_set, cut, Silent(), conditions=EXACT, resume=True)
+        run_training(recipe, small_set, cut, Progress(), conditions=EXACT, resume=True)
         assert_identical(whole, cut)
     logged = [record["statistics"] for record in records(whole)]
     assert [k for k, now in enumerate(logged, start=1) if "GradientModulation/finetuning" in now] == list(range(19, 25))
@@ -82,14 +84,14 @@ def test_fine_tuning_goes_on_with_its_own_statistics(hynet: Recipe, small_set: P
 
 
 @pytest.mark.parametrize("candidates", ["all", "memory"])
-def test_adaptive_pairs_go_on_with_their_average_and_their_memory(
+def test_adaptive_pairs_resume_with_their_average_and_their_memory(
     candidates: str, hardnet: Recipe, small_set: PatchSet, tmp_path: Path
 ) -> None:
     sampler = AdaptivePairs(16, warm=0.0, candidates=candidates)  # type: ignore[arg-type]  # with no warm-up it chooses
     recipe = replace(hardnet, sampler=sampler)
-    whole = run(recipe, small_set, tmp_path / "whole", Silent(), conditions=EXACT)
+    whole = run_training(recipe, small_set, tmp_path / "whole", Progress(), conditions=EXACT)
     cut = stopped(recipe, small_set, tmp_path / "cut", 3)
-    run(recipe, small_set, cut, Silent(), conditions=EXACT, resume=True)
+    run_training(recipe, small_set, cut, Progress(), conditions=EXACT, resume=True)
     assert_identical(whole, cut)
     logged = [record["statistics"] for record in records(whole)]
     assert [record["statistics"] for record in records(cut)] == logged
@@ -99,10 +101,10 @@ def test_adaptive_pairs_go_on_with_their_average_and_their_memory(
 
 
 def test_a_run_without_mining_logs_no_negatives(hardnet: Recipe, small_set: PatchSet, tmp_path: Path) -> None:
-    mined = run(hardnet, small_set, tmp_path / "mined", Silent(), conditions=EXACT)
+    mined = run_training(hardnet, small_set, tmp_path / "mined", Progress(), conditions=EXACT)
     assert all(0 < record["negative"] < 2 for record in records(mined))
     recipe = replace(hardnet, mining=None, loss=(NPair(),))
-    out = run(recipe, small_set, tmp_path / "run", Silent(), conditions=EXACT)
+    out = run_training(recipe, small_set, tmp_path / "run", Progress(), conditions=EXACT)
     assert [record["negative"] for record in records(out)] == [None] * 6
     assert all(record["statistics"] == {} and 0 < record["positive"] < 2 for record in records(out))
 
@@ -120,8 +122,10 @@ def test_the_first_step_moves_the_last_layer_ten_times_as_far(
     recipe = replace(embedding, pairs=16)
     torch.manual_seed(recipe.seed)
     start = dict(recipe.network.build().named_parameters())
-    ten = newest(run(recipe, small_set, tmp_path / "ten", Silent(), conditions=EXACT)).network
-    one = newest(run(replace(recipe, last_layer=1.0), small_set, tmp_path / "one", Silent(), conditions=EXACT)).network
+    ten = newest(run_training(recipe, small_set, tmp_path / "ten", Progress(), conditions=EXACT)).network
+    one = newest(
+        run_training(replace(recipe, last_layer=1.0), small_set, tmp_path / "one", Progress(), conditions=EXACT)
+    ).network
     for name, before in start.items():
         moved, wanted = ten[name] - before, one[name] - before
         factor = 10 if name.startswith("layers.linear.") else 1
@@ -141,11 +145,11 @@ def test_both_rates_follow_the_schedule_across_a_resume(
         return step(self, *arguments)
 
     recipe = replace(embedding, schedule=Linear(), optimizer=replace(embedding.optimizer, momentum=0.9))
-    whole = run(recipe, small_set, tmp_path / "whole", Silent(), conditions=EXACT)
+    whole = run_training(recipe, small_set, tmp_path / "whole", Progress(), conditions=EXACT)
     monkeypatch.setattr(torch.optim.SGD, "step", recorded)
     cut = stopped(recipe, small_set, tmp_path / "cut", 2)
     assert len(rates) == 2
-    run(recipe, small_set, cut, Silent(), conditions=EXACT, resume=True)
+    run_training(recipe, small_set, cut, Progress(), conditions=EXACT, resume=True)
     assert_identical(whole, cut)
     for k, rate in enumerate(rates):
         assert rate == pytest.approx({"rest": 0.1 * (1 - k / 6), "last": 1 - k / 6})
@@ -154,10 +158,10 @@ def test_both_rates_follow_the_schedule_across_a_resume(
 
 def test_milestones_hold_the_weights_of_their_step_and_stay(hynet: Recipe, small_set: PatchSet, tmp_path: Path) -> None:
     recipe, keeping = replace(hynet, pairs=24 * 8), replace(EXACT, keep=(0.25, 0.5, 1.0))
-    plain = run(recipe, small_set, tmp_path / "plain", Silent(), conditions=EXACT)
+    plain = run_training(recipe, small_set, tmp_path / "plain", Progress(), conditions=EXACT)
     assert not list((plain / "checkpoints").glob("at-*"))
     out = stopped(recipe, small_set, tmp_path / "run", 3, keeping)
-    run(recipe, small_set, out, Silent(), conditions=keeping, resume=True)
+    run_training(recipe, small_set, out, Progress(), conditions=keeping, resume=True)
     assert_identical(plain, out)
     kept = {path.stem: path for path in (out / "checkpoints").glob("at-*.safetensors")}
     assert set(kept) == {"at-025", "at-050", "at-100"} and len(find_checkpoints(out)) == 2

@@ -21,8 +21,8 @@ def test_a_card_comes_back_from_its_file(tmp_path: Path) -> None:
     ("change", "words"),
     [
         ({"format": "other"}, "not a card"),
-        ({"format_number": 2}, "reads up to 1. Upgrade"),
-        ({"format_number": None}, "reads up to 1"),
+        ({"format_number": 2}, "reads up to 1.: update"),
+        ({"format_number": None}, "no format number"),
     ],
 )
 def test_other_files_are_refused(tmp_path: Path, change: dict[str, Any], words: str) -> None:

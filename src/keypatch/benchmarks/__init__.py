@@ -1,13 +1,14 @@
 """One file per benchmark: a describer and a data folder in, a Result out."""
 
-from keypatch.benchmarks.comparing import Difference, compare
+from keypatch.benchmarks.comparison import Comparison, Difference, compare, paired_difference
 from keypatch.benchmarks.embedding import Embedding, evaluate_embedding
-from keypatch.benchmarks.hpatches import Hpatches, evaluate_hpatches
-from keypatch.benchmarks.hpatches_rank1 import evaluate_rank1
+from keypatch.benchmarks.hpatches.benchmark import Hpatches, evaluate_hpatches
+from keypatch.benchmarks.hpatches.rank1 import evaluate_rank1
 from keypatch.benchmarks.result import Replicates, Result
 from keypatch.benchmarks.ubc import Ubc, evaluate_ubc
 
 __all__ = [
+    "Comparison",
     "Difference",
     "Embedding",
     "Hpatches",
@@ -19,4 +20,5 @@ __all__ = [
     "evaluate_hpatches",
     "evaluate_rank1",
     "evaluate_ubc",
+    "paired_difference",
 ]

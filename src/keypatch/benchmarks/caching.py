@@ -1,31 +1,37 @@
-"""Descriptors kept from one evaluation to the next, so that a changed metric does not run the network again.
+"""Descriptors and features kept from one evaluation to the next, so that a changed metric does not run the network.
 
-One .npy file for each describer and data, in the cache folder. A file is there whole or not at all, whoever else writes
-it at the same time; whatever cannot be read, written or believed costs a second describing and nothing else.
+Descriptors of patches are one .npy file in the cache for each describer and data, features of photos a small feature
+file for each, in a folder named after what they depend on. A file is there whole or not at all, so that several
+processes may work at once; whatever cannot be read, written or believed costs a second describing and nothing else.
 """
 
 import hashlib
-import os
-import time
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from contextvars import ContextVar
+import shutil
+import tempfile
+import weakref
+from collections.abc import Callable
+from dataclasses import replace
+from io import BytesIO
 from pathlib import Path
 
+import cv2
+import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from keypatch.describers.protocol import CHUNK, Describer, HasWeights, PatchReader, Progress, describe_all
+from keypatch.cache import cache_folder, cache_key, is_cache_enabled, keep_array, keep_folder, load_array
+from keypatch.describers.protocol import CHUNK, Describer, HasWeights, PatchReader, describe_all
 from keypatch.describers.sift import SiftDescriber
-from keypatch.errors import KeypatchError
-from keypatch.files import PARTIAL_SUFFIX, cache_folder, reason, write_atomically
+from keypatch.errors import DataError
+from keypatch.features import Extraction, FeatureReader, Features, extract_grey
+from keypatch.features.extraction import Setting
+from keypatch.features.feature_files import feature_attributes, write_features
+from keypatch.files import write_atomically
+from keypatch.geometry import Keypoints
+from keypatch.progress import Progress
+from keypatch.provenance import provenance
 
-LIMIT = 4 * 10**9  # bytes of all files; those not used for longest go first
-SECONDS_UNTIL_ABANDONED = 3600  # a living writer touches its file many times a second
 PROBE_SIDES = (64, 65)  # of PhotoTour's and HPatches' patches: one that is halved, one that is resampled
-
-_keeps = ContextVar("keeps", default=True)
 
 
 def describe_cached(
@@ -35,15 +41,18 @@ def describe_cached(
 
     `data_hash` has to change with the patches, as they are handed to the describer, and with their order.
     """
-    identity = describer_identity(describer) if keeps_descriptors() else None
+    identity = describer_identity(describer) if is_cache_enabled() else None
     if identity is None:
         return describe_all(describer, patches, progress)
-    path = _folder() / f"{identity[:16]}-{data_hash[:16]}.npy"
-    descriptors = _read(path, (len(patches), describer.dim))
-    if descriptors is None:
-        descriptors = describe_all(describer, patches, progress)
-        descriptors.flags.writeable = False  # as a mapped file's
-        _keep(path, descriptors)
+    path = cache_folder() / "descriptors" / f"{identity[:16]}-{data_hash[:16]}.npy"
+    kept = load_array(path, np.float32)
+    if kept is not None and kept.shape == (len(patches), describer.dim):
+        parts = (kept[start : start + CHUNK] for start in range(0, len(kept), CHUNK))
+        if all(np.isfinite(part).all() for part in parts):
+            return np.asarray(kept)
+    descriptors = describe_all(describer, patches, progress)
+    descriptors.flags.writeable = False  # as a mapped file's
+    keep_array(path, descriptors, "Descriptors")
     return descriptors
 
 
@@ -63,76 +72,59 @@ def describer_identity(describer: Describer) -> str | None:
     return digest.hexdigest()
 
 
-@contextmanager
-def without_cache() -> Iterator[None]:
-    """Within it nothing is taken from the cache and nothing kept."""
-    token = _keeps.set(False)
+GROUP = "photo"  # the only one of a file
+
+
+class KeptFeatures:
+    """Features of one describer with one extraction.
+
+    They stay in the cache folder; within `without_cache`, or if it cannot be known what the describer depends on, or
+    nothing can be written there, they last as long as this object.
+    """
+
+    def __init__(self, describer: Describer, extraction: Extraction, **more: Setting) -> None:
+        """`more` is what else the images that will be given depend on."""
+        self.describer, self.extraction = describer, extraction
+        self.settings = {**extraction.settings(describer), **more}
+        identity = describer_identity(describer) if is_cache_enabled() else None
+        # other versions of keypatch or OpenCV may find other keypoints, so theirs lie elsewhere
+        key = cache_key([identity, self.settings, provenance().version, cv2.__version__])
+        kept = None if identity is None else keep_folder("features", key, "Features")
+        self.folder = kept or Path(tempfile.mkdtemp(prefix="keypatch-"))
+        if kept is None:
+            weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
+
+    def file(self, key: str, image: Callable[[], NDArray[np.uint8]], keypoints: Keypoints | None = None) -> Path:
+        """The feature file of the image (h, w) with this key, whose only group is GROUP; at given keypoints, if any.
+
+        The key has to change with them too.
+        """
+        path = self.folder / f"{key}.h5"
+        if not _is_whole(path):
+            features = extract_grey(image(), self.describer, self.extraction, keypoints)
+            _write(path, replace(features, settings=self.settings))
+        return path
+
+    def read(self, key: str, image: Callable[[], NDArray[np.uint8]]) -> Features:
+        """The features of the image with this key."""
+        with FeatureReader(self.file(key, image)) as reader:
+            return reader.read(GROUP)
+
+
+def _is_whole(path: Path) -> bool:
+    """Whether the file is there and not cut off."""
     try:
-        yield
-    finally:
-        _keeps.reset(token)
+        with FeatureReader(path) as reader:
+            return reader.names() == [GROUP]
+    except DataError:
+        return False
 
 
-def keeps_descriptors() -> bool:
-    """Whether the cache may be used: not within `without_cache`."""
-    return _keeps.get()
-
-
-def _folder() -> Path:
-    return cache_folder() / "descriptors"
-
-
-def _read(path: Path, shape: tuple[int, int]) -> NDArray[np.float32] | None:
-    """The file, memory-mapped; None if there is none, or it is damaged or of another kind."""
-    try:
-        found = np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
-    except (OSError, ValueError, EOFError):
-        return None
-    if found.dtype != np.float32 or found.shape != shape:
-        return None
-    if not all(np.isfinite(found[start : start + CHUNK]).all() for start in range(0, len(found), CHUNK)):
-        return None
-    with suppress(OSError):
-        os.utime(path)  # it was used: others are older
-    return found
-
-
-def _keep(path: Path, descriptors: NDArray[np.float32]) -> None:
-    if descriptors.nbytes > LIMIT:
-        return
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        _make_room(path.parent, descriptors.nbytes)
-        with write_atomically(path) as file:
-            np.save(file, descriptors, allow_pickle=False)
-    except (OSError, KeypatchError) as error:
-        if path.exists():  # another process was faster, and Windows keeps a file that is mapped
-            return
-        cause = error if isinstance(error, OSError) else error.__cause__
-        why = reason(cause) if isinstance(cause, OSError) else str(error)
-        warnings.warn(
-            f"Descriptors cannot be kept in {path.parent} ({why}), so the next evaluation computes them again. "
-            "Set KEYPATCH_CACHE to a folder with room that you may write to.",
-            stacklevel=3,
-        )
-
-
-def _make_room(folder: Path, size: int) -> None:
-    """Remove the files used longest ago until `size` bytes fit below the limit, and what killed writers left."""
-    stats = []
-    for path in folder.iterdir():
-        with suppress(OSError):  # another process removed it
-            stat = path.stat()
-            stats.append((stat.st_mtime, stat.st_size, path))
-    for modified, _, path in stats:
-        if path.name.endswith(PARTIAL_SUFFIX) and time.time() - modified > SECONDS_UNTIL_ABANDONED:
-            with suppress(OSError):
-                path.unlink()
-    kept = sorted(entry for entry in stats if entry[2].suffix == ".npy")
-    total = size + sum(entry[1] for entry in kept)
-    for _, length, path in kept:
-        if total <= LIMIT:
-            return
-        with suppress(OSError):  # on Windows a mapped file stays
-            path.unlink()
-            total -= length
+def _write(path: Path, features: Features) -> None:
+    """The features as a file of their own. Made in memory: where a write fails, HDF5 ends the process."""
+    content = BytesIO()
+    with h5py.File(content, "w") as h5:
+        h5.attrs.update(feature_attributes(features.descriptor, features.settings, provenance()))
+        write_features(h5.create_group(GROUP), features)
+    with write_atomically(path) as file:
+        file.write(content.getbuffer())

@@ -10,12 +10,13 @@ from numpy.typing import NDArray
 from keypatch.benchmarks.caching import describe_cached
 from keypatch.benchmarks.result import Replicates, Result, provenance_of
 from keypatch.benchmarks.ubc import card_of, hash_patches, spread_over_points
-from keypatch.describers.protocol import Describer, Progress
-from keypatch.errors import KeypatchError
+from keypatch.describers.protocol import Describer
 from keypatch.metrics import agreement, bootstrap, bootstrap_mean, drawn_agreement, kmeans, nearest_ranks
+from keypatch.patches.layouts import open_patches
 from keypatch.patches.online_products import choose_list
-from keypatch.patches.opening import open_patches
 from keypatch.patches.patch_set import PatchSet
+from keypatch.progress import Progress
+from keypatch.settings import check_fields, option
 
 KS = (1, 10, 100, 1000)
 
@@ -26,12 +27,11 @@ Labels = NDArray[np.int64]  # (n,)
 class Embedding:
     """How the clusters are found that are compared with the classes."""
 
-    starts: int = 3  # runs of k-means, each from other random images
-    seed: int = 0  # of the first run
+    starts: int = option(3, "Runs of k-means, each from a different random start.", least=1)
+    seed: int = option(0, "Random seed of the first run.", least=0)
 
     def __post_init__(self) -> None:
-        if self.starts < 1 or self.seed < 0:
-            raise KeypatchError(f"k-means needs at least one start and a seed of 0 or more, not {self}.")
+        check_fields(self)
 
 
 def evaluate_embedding(

@@ -1,7 +1,8 @@
 """Features of a benchmark's photographs: a describer's, made once, or those of a feature file; read when used."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+import hashlib
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -10,16 +11,19 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from keypatch.benchmarks.feature_cache import GROUP, KeptFeatures
+from keypatch.benchmarks.caching import GROUP, KeptFeatures
 from keypatch.benchmarks.result import weights_of
-from keypatch.describers.protocol import Describer, Progress
+from keypatch.benchmarks.stages import refuse_idle
+from keypatch.describers.protocol import Describer
 from keypatch.errors import DataError, KeypatchError
 from keypatch.features import Extraction, FeatureReader, Features, Photo, read_photo
-from keypatch.features.features import Setting
-from keypatch.features.photos import read_header
-from keypatch.features.stamps import require_same_photos
+from keypatch.features.extraction import Setting
+from keypatch.features.feature_files import require_same_photos
 from keypatch.files import hash_file
+from keypatch.images import read_header
+from keypatch.progress import Progress, track
 from keypatch.provenance import Provenance, provenance
+from keypatch.settings import field_names
 
 
 class Place(NamedTuple):
@@ -32,26 +36,23 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class PhotoFeatures(Mapping[str, Features]):
-    """The features of photographs by their names; each is read from its file whenever it is asked for."""
+    """The features of photographs by their names; each is read from its files whenever it is asked for."""
 
     descriptor: str
     settings: Mapping[str, Setting]  # what they depend on beside the photographs and the descriptor
-    hashes: Mapping[str, str]  # of the weights, or of the feature file
-    places: Mapping[str, Place]
+    hashes: Mapping[str, str]  # of the weights, or of the files
+    names: Collection[str]
+    read: Callable[[str], Features]
     kept: KeptFeatures | None = None  # the files may last as long as this object
 
     def __getitem__(self, name: str) -> Features:
-        file, group, photo = self.places[name]
-        with FeatureReader(file) as reader:
-            features = reader.read(group)
-        size = features.image_size if all(features.image_size) else read_header(photo).size
-        return replace(features, image_size=size, descriptor=self.descriptor, settings=self.settings)
+        return replace(self.read(name), descriptor=self.descriptor, settings=self.settings)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self.places)
+        return iter(self.names)
 
     def __len__(self) -> int:
-        return len(self.places)
+        return len(self.names)
 
     def provenance(self, data_hash: str) -> Provenance:
         """The provenance of scores of these features on data with this hash."""
@@ -67,7 +68,7 @@ def photo_features(
 ) -> PhotoFeatures:
     """The features of photographs: those of a describer, or those in a feature file, ours or hloc's.
 
-    A describer's are kept in the cache (`feature_cache`), where no photo is described twice. `progress` counts photos.
+    A describer's are kept in the cache (`caching`), where no photo is described twice. `progress` counts photos.
     With `short_side` they are of the photos made that small or large (`resized`).
 
     Raises:
@@ -76,17 +77,45 @@ def photo_features(
     if isinstance(source, str | Path):
         if short_side is not None:
             raise KeypatchError(
-                f"{source} has features of the photos at their own size. Leave short_side out, or give a descriptor."
+                f"{source} has features of the photos at full size. Leave out short_side, or give a descriptor."
             )
         return _features_in_file(Path(source), photos)
     kept = KeptFeatures(source, extraction, short_side=short_side)
     places = dict[str, Place]()
-    for number, photo in enumerate(photos):
+    for photo in track(photos, "photos", progress):
         file = kept.file(hash_file(photo.path), partial(_read, photo.path, short_side))
         places[photo.name] = Place(file, GROUP, photo.path)
-        if progress is not None:
-            progress(number + 1, len(photos))
-    return PhotoFeatures(source.name, kept.settings, weights_of(source), places, kept)
+    return PhotoFeatures(source.name, kept.settings, weights_of(source), places, partial(read_place, places), kept)
+
+
+def read_place(places: Mapping[str, Place], name: str) -> Features:
+    """The features of a photograph by its name; its size is the photo's where the file does not say."""
+    file, group, photo = places[name]
+    with FeatureReader(file) as reader:
+        features = reader.read(group)
+    return features if all(features.image_size) else replace(features, image_size=read_header(photo).size)
+
+
+def hash_features(features: Iterable[tuple[str, Features]]) -> str:
+    """SHA-256 of names, keypoints and descriptors."""
+    digest = hashlib.sha256()
+    for name, each in features:
+        points = each.keypoints
+        digest.update(f"{name}\0{each.descriptors.shape}".encode())
+        for array in (points.x, points.y, points.sigma, points.angle, each.descriptors):
+            digest.update(array.tobytes())
+    return digest.hexdigest()
+
+
+def most_keypoints(shapes: Mapping[str, tuple[int, ...]], folder: Path) -> int:
+    """The most keypoints of a photo, of descriptors (keypoints, dim); DataError if they are of several lengths."""
+    dims = {columns: name for name, (rows, columns) in shapes.items() if rows}
+    if len(dims) > 1:
+        (first, one), (second, other) = list(dims.items())[:2]
+        raise DataError(
+            f"{folder}: {one} has {first}-dimensional descriptors, {other} {second}-dimensional ones. Describe again."
+        )
+    return max(rows for rows, _ in shapes.values())
 
 
 def refuse_idle_extraction(
@@ -95,12 +124,9 @@ def refuse_idle_extraction(
     usual: Extraction = Extraction(),  # noqa: B008  a frozen value
 ) -> None:
     """KeypatchError if features that are given come with another extraction than the benchmark's usual one."""
-    idle = [each.name for each in fields(usual) if getattr(extraction, each.name) != getattr(usual, each.name)]
-    if idle and isinstance(source, str | Path):
-        raise KeypatchError(
-            f"{source} has features already, which are taken as they are. Leave out extraction.{idle[0]}, which would "
-            "change nothing, or give a descriptor."
-        )
+    if isinstance(source, str | Path):
+        why = f"{source} has features already, which are taken as they are."
+        refuse_idle("extraction", extraction, usual, field_names(usual), why, ", or give a descriptor")
 
 
 def resized(image: NDArray[np.uint8], short_side: int | None) -> NDArray[np.uint8]:
@@ -129,8 +155,8 @@ def _features_in_file(path: Path, photos: Sequence[Photo]) -> PhotoFeatures:
         missing = [photo.name for photo in photos if photo.name not in known]
         if missing:
             raise DataError(
-                f"{path} lacks {len(missing)} of {len(photos)} photos, the first is {missing[0]}. Describe all of "
-                "them; names are paths below the data folder."
+                f"{path} lacks {len(missing)} of {len(photos)} photos, such as {missing[0]}. Describe all of "
+                "them, with names relative to the data folder."
             )
         descriptor = path.stem if reader.descriptor == "unknown" else reader.descriptor
         settings = dict(reader.settings)
@@ -138,4 +164,4 @@ def _features_in_file(path: Path, photos: Sequence[Photo]) -> PhotoFeatures:
             settings["keypoints"] = max((len(reader.keypoints(photo.name, sigma=1.0)) for photo in photos), default=0)
     require_same_photos(path, photos)
     places = {photo.name: Place(path, photo.name, photo.path) for photo in photos}
-    return PhotoFeatures(descriptor, settings, {"features": hash_file(path)}, places)
+    return PhotoFeatures(descriptor, settings, {"features": hash_file(path)}, places, partial(read_place, places))

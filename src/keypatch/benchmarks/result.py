@@ -1,26 +1,27 @@
-"""What a benchmark gives: scores, how sure they are, curves, pictures and where they came from; value and JSON file."""
+"""The result of a benchmark: scores with intervals, curves, pictures and provenance, as a value and a JSON file."""
 
 import json
 import math
 from base64 import b64decode, b64encode
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from html import escape
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from keypatch.benchmarks.scores import find_score
+from keypatch.benchmarks.table import headline_scores
 from keypatch.describers.protocol import Describer, HasWeights
 from keypatch.errors import DataError
-from keypatch.files import reason, write_text
+from keypatch.files import Format, write_text
 from keypatch.metrics import Curve, interval
 from keypatch.provenance import Provenance, provenance
 
-FORMAT = "keypatch-result"
-FORMAT_NUMBER = 2  # 1 had no replicates and no pictures
+FORMAT = Format("keypatch-result", 2, "result file")  # 1 had no replicates and no pictures
 
-ERROR_UNITS = {"reprojection": "px", "rotation": "°"}  # positions are in the unit of the true cameras
 _PNG = b"\x89PNG\r\n\x1a\n"
 
 
@@ -42,12 +43,17 @@ class Replicates:
         return None if math.isnan(low) else (low, high)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Result:
-    """Scores under flat names ("fpr95.m50_100000_100000_0"); nan where a score is not defined.
+    """Scores under flat names ("fpr95.m50_100000_100000_0"); nan where a score is not defined. A table in a notebook.
 
-    All are fractions but the moments "spread.m1" and "spread.dm2", numbers ("count.matches"), errors
-    ("error.rotation", in the unit that `score_text` says) and means of a model ("track_length").
+    All are fractions, but for those to which `scores.find_score` gives another unit.
+
+    >>> result = kp.Result.load("rootsift.json")
+    >>> result.scores["rank1"], result.interval("rank1")
+    (0.85, (0.8..., 0.8...))
+    >>> result.to_dict()["descriptor"]
+    'rootsift'
     """
 
     benchmark: str
@@ -58,17 +64,58 @@ class Result:
     provenance: Provenance
     replicates: Mapping[str, Replicates] = field(default_factory=dict)  # by the name of the score
     pictures: Mapping[str, bytes] = field(default_factory=dict)  # PNG files by their titles
+    notes: Mapping[str, Any] = field(default_factory=dict)  # on the descriptor: "trained_on", "step" of its checkpoint
 
     def interval(self, name: str) -> tuple[float, float] | None:
         """The 95 % bootstrap interval of a score, where it has one."""
         return self.replicates[name].interval() if name in self.replicates else None
 
-    def to_json(self) -> dict[str, Any]:
+    def number(self, name: str) -> str:
+        """A score for people, without its unit; "none" where it is not defined."""
+        return "none" if math.isnan(self.scores[name]) else find_score(name).number(self.scores[name])
+
+    def headline(self) -> list[tuple[str, str, str]]:
+        """The headline scores: title with unit, value with its 95 % interval, and over what units that was drawn."""
+        return [
+            (find_score(name).label, self._with_interval(name), self._units(name)) for name in headline_scores(self)
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, without curves, pictures and replicates."""
+        intervals = {name: self.interval(name) for name in self.replicates}
         return {
-            "format": FORMAT,
-            "format_number": FORMAT_NUMBER,
             "benchmark": self.benchmark,
             "descriptor": self.descriptor,
+            "notes": dict(self.notes),
+            "settings": dict(self.settings),
+            "scores": dict(self.scores),
+            "intervals": {name: interval for name, interval in intervals.items() if interval is not None},
+            "provenance": self.provenance.to_json(),
+        }
+
+    def __repr__(self) -> str:
+        scores = "".join(f", {title} {value}" for title, value, _ in self.headline())
+        return f"<Result: {self.benchmark} of {self.descriptor}{scores}>"
+
+    def _repr_html_(self) -> str:
+        caption = f"{self.descriptor}, {self.benchmark} {self.settings.get('data', '')}".rstrip()
+        return html_table(caption, ["score", "95 % interval", "over"], self.headline())
+
+    def _with_interval(self, name: str) -> str:
+        """ "2.33 (2.01-2.70)"."""
+        interval = self.interval(name)
+        return self.number(name) + (f" ({'-'.join(map(find_score(name).number, interval))})" if interval else "")
+
+    def _units(self, name: str) -> str:
+        drawn = self.replicates.get(name)
+        return "" if drawn is None else f"{drawn.count:,} {drawn.units}"
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            **FORMAT.head(),
+            "benchmark": self.benchmark,
+            "descriptor": self.descriptor,
+            **({"notes": dict(self.notes)} if self.notes else {}),
             "settings": dict(self.settings),
             "scores": {name: None if math.isnan(score) else score for name, score in self.scores.items()},
             "replicates": {
@@ -83,19 +130,16 @@ class Result:
     @classmethod
     def from_json(cls, value: Mapping[str, Any], source: str = "the result") -> "Result":
         """The result written by `to_json`; raises DataError, naming `source`, for anything else."""
-        if not isinstance(value, Mapping) or value.get("format") != FORMAT:
-            raise DataError(f"{source} is not a result file of keypatch.")
-        number = value.get("format_number")
-        if not isinstance(number, int) or number > FORMAT_NUMBER:
-            raise DataError(
-                f"{source} has the format {FORMAT} {number}, this version of keypatch reads up to {FORMAT_NUMBER}. "
-                "Upgrade keypatch."
-            )
+        FORMAT.check(value, source)
         try:
+            settings = dict(_checked(value["settings"], dict))
+            notes = dict(_checked(value.get("notes", {}), dict))
+            if value["benchmark"] == "ubc":  # keypatch 0.1 had these among the settings
+                notes |= {name: settings.pop(name) for name in ("trained_on", "step") if name in settings}
             return cls(
                 benchmark=_checked(value["benchmark"], str),
                 descriptor=_checked(value["descriptor"], str),
-                settings=_checked(value["settings"], dict),
+                settings=settings,
                 scores={name: math.nan if score is None else float(score) for name, score in value["scores"].items()},
                 curves={name: _curve(points, name) for name, points in value["curves"].items()},
                 provenance=Provenance.from_json(value["provenance"]),
@@ -104,6 +148,7 @@ class Result:
                     for name, r in value.get("replicates", {}).items()
                 },
                 pictures={title: _png(text, title) for title, text in value.get("pictures", {}).items()},
+                notes=notes,
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise DataError(f"{source} is incomplete or damaged ({error}). Run the evaluation again.") from None
@@ -113,29 +158,14 @@ class Result:
 
     @classmethod
     def load(cls, path: str | Path) -> "Result":
-        try:
-            value = json.loads(Path(path).read_text(encoding="utf-8"))
-        except OSError as error:
-            raise DataError(f"{path} cannot be read: {reason(error)}.") from None
-        except ValueError as error:
-            raise DataError(f"{path} is not a JSON file ({error}).") from None
-        return cls.from_json(value, str(path))
+        return cls.from_json(FORMAT.read_json(Path(path)), str(path))
 
 
-def score_text(name: str, score: float) -> str:
-    """A score for people: a fraction in %, a number with a digit, an error in its unit, others as they are."""
-    if name.startswith("count.") or name == "observations_per_image":
-        return f"{score:.1f}" if abs(score) < 1000 else f"{score:,.0f}"
-    if name.startswith("error."):
-        return f"{score:.4g} {ERROR_UNITS.get(name.split('.')[1], '')}".rstrip()
-    if name.startswith("track_length"):
-        return f"{score:.2f}"
-    return f"{score:.4f}" if "spread." in name else f"{100 * score:.2f} %"
-
-
-def lower_is_better(name: str) -> bool:
-    """Whether the lower of two such scores is the better one."""
-    return name.startswith(("fpr95", "error."))
+def html_table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table for a notebook."""
+    head = "".join(f"<th>{escape(cell)}</th>" for cell in heads)
+    lines = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
+    return f"<table><caption>{escape(caption)}</caption><thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table>"
 
 
 def provenance_of(describer: Describer, data_hash: str) -> Provenance:
@@ -160,13 +190,13 @@ def _numbers(values: Any) -> NDArray[np.float64]:
 def _curve(points: Mapping[str, Any], name: str) -> Curve:
     curve = Curve(_numbers(points["x"]), _numbers(points["y"]))
     if curve.x.ndim != 1 or curve.x.shape != curve.y.shape:
-        raise ValueError(f'the curve "{name}" has not a y for every x')
+        raise ValueError(f'the curve "{name}" does not have a y for every x')
     return curve
 
 
 def _checked(value: Any, kind: type) -> Any:
     if not isinstance(value, kind):
-        raise TypeError(f"found {value!r:.40} where {kind.__name__} should be")
+        raise TypeError(f"expected {kind.__name__}, found {value!r:.40}")
     return value
 
 

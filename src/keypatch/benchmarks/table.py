@@ -2,17 +2,20 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from difflib import get_close_matches
 from fnmatch import fnmatchcase
+from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from keypatch.benchmarks.result import Result
-from keypatch.benchmarks.score_names import split_score
-from keypatch.describers.protocol import Progress
+from keypatch.benchmarks.scores import find_score
 from keypatch.errors import KeypatchError
+from keypatch.progress import Progress
+from keypatch.settings import did_you_mean
 
-Run = Callable[[Any, Any, Any, Progress | None], Result]  # source, data, settings and progress in
+if TYPE_CHECKING:
+    from keypatch.benchmarks.result import Result
+
+Run = Callable[[Any, Any, Any, Progress], "Result"]  # source, data, settings and progress in
 Given = Literal["feature file", "folder of keypoints.h5", "folder of descriptors/*.bin", "folder of csv descriptors"]
 
 
@@ -20,45 +23,47 @@ Given = Literal["feature file", "folder of keypoints.h5", "folder of descriptors
 class Benchmark:
     """How a benchmark is run, and what a person is told about it."""
 
-    load: Callable[[], tuple[type[Any], Run]]
+    module: str  # in keypatch.benchmarks, with the settings' class and the function evaluate_<its name>
+    kind: str
     line: str
     headline: tuple[str, ...]  # patterns of the names of the scores that papers print
     on_patches: bool = False  # the data are a patch set, as open_patches takes it
-    details: tuple[str, ...] = ()  # kinds of scores (`split_score`) to print below the headline; all if none is named
-    counts: str = "steps"  # what its progress counts, if that is always the same
+    details: tuple[str, ...] = ()  # kinds of scores (`find_score`) to print below the headline; all if none is named
     takes: tuple[Given, ...] = ()  # what others have computed, instead of a descriptor
 
     @property
     def settings(self) -> type[Any]:
         """A frozen dataclass whose defaults are the protocol's."""
-        return self.load()[0]
+        return self._named(self.kind)  # type: ignore[no-any-return]
 
     @property
     def run(self) -> Run:
-        return self.load()[1]
+        return self._named(f"evaluate_{self.kind.lower()}")  # type: ignore[no-any-return]
+
+    def _named(self, name: str) -> Any:
+        return getattr(import_module(f"keypatch.benchmarks.{self.module}"), name)
 
 
 def find_benchmark(name: str) -> Benchmark:
     """The benchmark of that name; KeypatchError names those there are."""
     if name not in BENCHMARKS:
-        close = get_close_matches(name, BENCHMARKS, n=1)
-        hint = f' Did you mean "{close[0]}"?' if close else ""
-        raise KeypatchError(f'There is no benchmark "{name}".{hint} Choose one of {", ".join(BENCHMARKS)}.')
+        close = did_you_mean(name, BENCHMARKS)
+        raise KeypatchError(f'There is no benchmark "{name}".{close} Choose one of {", ".join(BENCHMARKS)}.')
     return BENCHMARKS[name]
 
 
-def headline_scores(result: Result) -> list[str]:
+def headline_scores(result: "Result") -> list[str]:
     """The names of a result's headline scores, in the order of the table."""
     patterns = BENCHMARKS[result.benchmark].headline if result.benchmark in BENCHMARKS else ("*",)
     return [name for pattern in patterns for name in result.scores if fnmatchcase(name, pattern)]
 
 
-def detail_scores(result: Result) -> list[str]:
+def detail_scores(result: "Result") -> list[str]:
     """The scores of the table below the headline, with those of the headline that stand in the same columns."""
     kinds = BENCHMARKS[result.benchmark].details if result.benchmark in BENCHMARKS else ()
     by_kind: dict[str, list[str]] = {}
     for name in result.scores:
-        by_kind.setdefault(split_score(name)[0], []).append(name)
+        by_kind.setdefault(find_score(name).kind, []).append(name)
     headline = set(headline_scores(result))
     return [
         name
@@ -83,106 +88,62 @@ def kind_of(path: Path) -> Given | None:
     return next((kind for pattern, kind in kinds.items() if next(path.glob(pattern), None)), None)
 
 
-def _ubc() -> tuple[type[Any], Run]:
-    from keypatch.benchmarks.ubc import Ubc, evaluate_ubc
-
-    return Ubc, evaluate_ubc
-
-
-def _hpatches() -> tuple[type[Any], Run]:
-    from keypatch.benchmarks.hpatches import Hpatches, evaluate_hpatches
-
-    return Hpatches, evaluate_hpatches
-
-
-def _homography() -> tuple[type[Any], Run]:
-    from keypatch.benchmarks.homography import Homography, evaluate_homography
-
-    return Homography, evaluate_homography
-
-
-def _stereo() -> tuple[type[Any], Run]:
-    from keypatch.benchmarks.stereo import Stereo, evaluate_stereo
-
-    return Stereo, evaluate_stereo
-
-
-def _multiview() -> tuple[type[Any], Run]:
-    from keypatch.benchmarks.multiview import Multiview, evaluate_multiview
-
-    return Multiview, evaluate_multiview
-
-
-def _sfm() -> tuple[type[Any], Run]:
-    from keypatch.benchmarks.sfm import Sfm, evaluate_sfm
-
-    return Sfm, evaluate_sfm
-
-
-def _embedding() -> tuple[type[Any], Run]:
-    from keypatch.benchmarks.embedding import Embedding, evaluate_embedding
-
-    return Embedding, evaluate_embedding
-
-
-def _rotation() -> tuple[type[Any], Run]:
-    from keypatch.benchmarks.rotation import Rotation, evaluate_rotation
-
-    return Rotation, evaluate_rotation
-
-
 BENCHMARKS = {
     "ubc": Benchmark(
-        _ubc,
+        "ubc",
+        "Ubc",
         "PhotoTour patches: FPR95, average precision and curves of every pair list; rank-1 over the points",
         headline=("fpr95.*", "rank1"),
         on_patches=True,
-        counts="patches",
     ),
     "hpatches": Benchmark(
-        _hpatches,
+        "hpatches.benchmark",
+        "Hpatches",
         "HPatches strips: verification, matching and retrieval of easy, hard and tough patches",
         headline=("verification.ap", "verification.auc", "matching.map", "retrieval.map"),
         details=(*(f"matching.map.{level}" for level in "eht"), *(f"rank1.{level}" for level in "eht")),
-        counts="patches",
         takes=("folder of csv descriptors",),
     ),
     "homography": Benchmark(
-        _homography,
+        "planar.homography",
+        "Homography",
         "photos of planes with known homographies: matching accuracy at 1 to 10 pixels, homography accuracy",
         headline=("mma3", "accuracy3", "auc5"),
         details=("mma1", "mma3", "mma5", "mma10", "accuracy3", "auc5", "count.matches", "count.within3"),
         takes=("feature file",),
     ),
     "stereo": Benchmark(
-        _stereo,
+        "imc.stereo",
+        "Stereo",
         "photos with known cameras, in pairs: mean average accuracy of the relative pose at 10 and 5 degrees",
         headline=("maa10", "maa5"),
         takes=("feature file", "folder of keypoints.h5"),
     ),
     "multiview": Benchmark(
-        _multiview,
+        "imc.multiview",
+        "Multiview",
         "photos with known cameras, in bags of 5, 10 and 25 through COLMAP: accuracy of the poses in its models",
         headline=("maa10", "maa5"),
         takes=("feature file", "folder of keypoints.h5"),
     ),
     "sfm": Benchmark(
-        _sfm,
+        "eth.sfm",
+        "Sfm",
         "photos reconstructed by COLMAP: registered photos, points, track length, reprojection error",
         headline=("registered", "count.points", "count.observations", "track_length", "error.reprojection"),
         takes=("feature file", "folder of descriptors/*.bin"),
     ),
     "embedding": Benchmark(
-        _embedding,
+        "embedding",
+        "Embedding",
         "images in class folders, or any patches: Recall@K among all, NMI and F1 of k-means clusters",
         headline=("recall@1", "nmi", "f1"),
         on_patches=True,
-        counts="patches",
     ),
     "rotation": Benchmark(
-        _rotation,
+        "planar.rotation",
+        "Rotation",
         "photos turned in steps of 15 degrees: of the keypoints found again, those matched correctly",
         headline=("share",),
-        counts="photos",
     ),
 }

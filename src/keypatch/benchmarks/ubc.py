@@ -1,25 +1,45 @@
 """PhotoTour patch verification (Brown, Winder, Hua): are the two patches of a pair the same point?"""
 
 import hashlib
-from collections.abc import Sequence
+import io
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from PIL import Image, ImageDraw
 
 from keypatch.benchmarks.caching import describe_cached
-from keypatch.benchmarks.hardest_pairs import hardest_pairs
-from keypatch.benchmarks.pair_scores import pair_curves, pair_replicates, pair_scores, rank_pairs, similarity_curves
 from keypatch.benchmarks.result import Replicates, Result, provenance_of
-from keypatch.describers.protocol import CHUNK, Describer, Progress
-from keypatch.errors import DataError, KeypatchError
-from keypatch.metrics import FPR_RULES, FprRule, bootstrap_mean, rank1_hits, reference_image_precisions, spread_moments
-from keypatch.patches.opening import open_patches
-from keypatch.patches.pair_lists import find_pairs
+from keypatch.describers.protocol import CHUNK, Describer
+from keypatch.errors import DataError
+from keypatch.metrics import (
+    Curve,
+    FprRule,
+    RankedPairs,
+    bootstrap,
+    bootstrap_mean,
+    cosines,
+    rank1_hits,
+    reference_image_precisions,
+    spread_moments,
+)
+from keypatch.metrics.ranking import squared_lengths
+from keypatch.patches.layouts import open_patches
 from keypatch.patches.patch_set import Pairs, PatchSet
+from keypatch.patches.phototour import find_pair_lists
+from keypatch.progress import Progress
+from keypatch.settings import check_fields, option
 
+LIST_SCORES = ("fpr95", "ap", "auc")
+BINS = 100  # of the cosines, from -1 to 1
+Lists = Mapping[str, RankedPairs]  # by the name of the list
+PAIRS, COLUMNS = 12, 3  # of a picture of the hardest pairs
+_SIDE, _GAP, _CAPTION = 48, 8, 14  # pixels
+_INK = (128, 255)  # readable on white and on black, since the paper is transparent
 SPREAD_PAIRS = 100_000
 
 
@@ -27,13 +47,12 @@ SPREAD_PAIRS = 100_000
 class Ubc:
     """How PhotoTour patches are scored, and what the result holds beside scores and curves."""
 
-    rule: FprRule = "rank"  # whose definition of FPR95
-    intervals: bool = True  # how sure the scores are, by drawing pairs and points again
-    pictures: bool = True  # the hardest pairs of every list, as pictures
+    rule: FprRule = option("rank", "Definition of FPR95.")
+    intervals: bool = option(True, "Compute confidence intervals by resampling pairs and points.")
+    pictures: bool = option(True, "Include pictures of the hardest pairs of every list.")
 
     def __post_init__(self) -> None:
-        if self.rule not in FPR_RULES:
-            raise KeypatchError(f'There is no FPR95 rule "{self.rule}"; choose one of {", ".join(FPR_RULES)}.')
+        check_fields(self)
 
 
 def evaluate_ubc(
@@ -53,10 +72,15 @@ def evaluate_ubc(
     Replicates draw the pairs of a list, for rank-1 the points that are looked for, not those looked among, and images.
     """
     patch_set = data if isinstance(data, PatchSet) else open_patches(data)
-    lists = _find_lists(patch_set)
+    lists = find_pair_lists(patch_set)
+    if not lists:
+        raise DataError(
+            f"{patch_set.name} has no pair list (such as m50_100000_100000_0.txt) to score. "
+            "For HPatches strips, choose the benchmark hpatches."
+        )
     data_hash = hash_patches(patch_set, lists)
     descriptors = describe_cached(describer, patch_set, data_hash, progress)
-    ranked = rank_pairs(descriptors, lists)
+    ranked = {pairs.name: RankedPairs.of(pair_distances(descriptors, pairs), pairs.is_match) for pairs in lists}
     means = _means(descriptors, patch_set)
     m1, m2 = spread_over_points(descriptors, patch_set)
     scores = pair_scores(ranked, settings.rule)
@@ -138,11 +162,93 @@ def card_of(patch_set: PatchSet) -> dict[str, Any]:
     return {"card": dict(patch_set.card)} if patch_set.card else {}
 
 
-def _find_lists(patch_set: PatchSet) -> tuple[Pairs, ...]:
-    lists = find_pairs(patch_set.folder, len(patch_set), patch_set.point_id) if patch_set.folder else ()
-    if not lists:
-        raise DataError(
-            f"{patch_set.name} has no list of pairs (such as m50_100000_100000_0.txt) to score. "
-            "For strips of HPatches choose the benchmark hpatches."
+def pair_distances(descriptors: NDArray[np.float32], pairs: Pairs) -> NDArray[np.float32]:
+    """Squared Euclidean distance of each pair, from differences: 2 - 2s would lose near-identical vectors in float32.
+
+    Squared, since ranks are all that is asked for and the root would tie distances that differ in the last bit.
+    """
+    squared = np.empty(len(pairs), dtype=np.float32)
+    for start in range(0, len(pairs), CHUNK):
+        part = slice(start, start + CHUNK)
+        squared[part] = squared_lengths(descriptors[pairs.first[part]] - descriptors[pairs.second[part]])
+    return squared
+
+
+def pair_scores(lists: Lists, rule: FprRule) -> dict[str, float]:
+    """ "fpr95.<list>", "ap.<list>" (average precision) and "auc.<list>" (area under the ROC curve)."""
+    return {
+        f"{kind}.{name}": score
+        for name, ranked in lists.items()
+        for kind, score in zip(LIST_SCORES, _scores(ranked, rule), strict=True)
+    }
+
+
+def pair_replicates(lists: Lists, rule: FprRule) -> dict[str, Replicates]:
+    """The same scores on pairs drawn again from each list."""
+    replicates = {}
+    for name, ranked in lists.items():
+        drawn = bootstrap(partial(_scores, ranked, rule), len(ranked))
+        for kind, values in zip(LIST_SCORES, drawn.T, strict=True):
+            replicates[f"{kind}.{name}"] = Replicates(values, "pairs", len(ranked))
+    return replicates
+
+
+def pair_curves(lists: Lists) -> dict[str, Curve]:
+    """ "pr.<list>" (recall, precision) and "roc.<list>" (false-positive rate, recall)."""
+    curves = {}
+    for name, ranked in lists.items():
+        accepted = ranked.accepted()
+        curves[f"pr.{name}"] = accepted.precision_recall_curve().thinned()
+        curves[f"roc.{name}"] = accepted.roc_curve().thinned()
+    return curves
+
+
+def similarity_curves(descriptors: NDArray[np.float32], lists: Sequence[Pairs]) -> dict[str, Curve]:
+    """ "similarity.matching.<list>" and "similarity.nonmatching.<list>": the density of the cosines (GOR, figure 5)."""
+    edges = np.linspace(-1, 1, BINS + 1)
+    curves = {}
+    for pairs in lists:
+        found = np.empty(len(pairs))
+        for start in range(0, len(pairs), CHUNK):
+            part = slice(start, start + CHUNK)
+            found[part] = cosines(descriptors[pairs.first[part]], descriptors[pairs.second[part]])
+        for kind, chosen in {"matching": pairs.is_match, "nonmatching": ~pairs.is_match}.items():
+            if chosen.any():
+                density, _ = np.histogram(found[chosen].clip(-1, 1), edges, density=True)
+                curves[f"similarity.{kind}.{pairs.name}"] = Curve((edges[1:] + edges[:-1]) / 2, density)
+    return curves
+
+
+def _scores(ranked: RankedPairs, rule: FprRule, counts: NDArray[np.int64] | None = None) -> tuple[float, float, float]:
+    accepted = ranked.accepted(counts)
+    return accepted.fpr95(rule), accepted.average_precision(), accepted.roc_auc()
+
+
+def hardest_pairs(patch_set: PatchSet, pairs: Pairs, ranked: RankedPairs) -> dict[str, bytes]:
+    """PNG files by title: the matching pairs with the largest distances, the non-matching ones with the smallest."""
+    match = ranked.match == 1
+    hardest = {"matching": ranked.order[match][::-1][:PAIRS], "non-matching": ranked.order[~match][:PAIRS]}
+    return {
+        f"hardest {kind} pairs, {pairs.name}": draw_patch_pairs(
+            patch_set.take(np.stack([pairs.first[chosen], pairs.second[chosen]], axis=1))
         )
-    return lists
+        for kind, chosen in hardest.items()
+        if len(chosen)
+    }
+
+
+def draw_patch_pairs(patches: NDArray[np.uint8]) -> bytes:
+    """Pairs of patches (n, 2, side, side) side by side in rows, each with its number from 1 below, as a PNG file."""
+    width, height = 2 * _SIDE + _GAP, _SIDE + _CAPTION
+    columns, rows = min(COLUMNS, len(patches)), -(-len(patches) // COLUMNS)
+    sheet = Image.new("LA", (columns * width - _GAP, rows * height), (0, 0))
+    draw = ImageDraw.Draw(sheet)
+    for number, pair in enumerate(patches):
+        row, column = divmod(number, COLUMNS)
+        left, top = column * width, row * height
+        for k, patch in enumerate(pair):
+            sheet.paste(Image.fromarray(patch).resize((_SIDE, _SIDE)).convert("LA"), (left + k * _SIDE, top))
+        draw.text((left + _SIDE, top + _SIDE), str(number + 1), _INK, anchor="ma")
+    file = io.BytesIO()
+    sheet.save(file, "PNG", optimize=True)
+    return file.getvalue()

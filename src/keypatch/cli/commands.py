@@ -1,14 +1,36 @@
-"""The commands by name, and the options before them."""
+"""The commands by name, each imported when it is run, and the global options."""
 
-from typing import Annotated
+from importlib import import_module
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
-from keypatch.cli import describe, doctor, evaluate, inspect, match, quickstart, reconstruct, report, study, train
-from keypatch.cli import list as list_  # not the builtin
-from keypatch.cli.stopping import telling
+COMMANDS = {  # modules of this room, and their lines in `keypatch --help`
+    "quickstart": "Train and score your first descriptor in minutes, on photographs that come with the package.",
+    "list": "List descriptors, recipes, networks, losses, detectors and benchmarks; show one recipe or benchmark.",
+    "inspect": "Show what a file or folder is, what it holds and what is wrong with it.",
+    "train": "Train a descriptor.",
+    "evaluate": "Score a descriptor on a benchmark.",
+    "study": "Compare methods under the same conditions.",
+    "describe": "Detect and describe the keypoints of photos.",
+    "match": "Match two photos, or the photos of a feature file.",
+    "reconstruct": "Reconstruct photos in 3D with COLMAP.",
+    "doctor": "Detect wrong keypoint conventions by measuring them.",
+    "report": "Show results on one page.",
+}
+
+
+class _Commands(TyperGroup):
+    """The help shows only `COMMANDS`, so that it imports no command."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        name, _, rest = super().resolve_command(ctx, args)
+        return name, typer.main.get_command(import_module(f"keypatch.cli.{name}").app), rest
+
 
 app = typer.Typer(
+    cls=_Commands,
     name="keypatch",
     help="Learn, score and use local image descriptors.",
     no_args_is_help=True,
@@ -17,17 +39,8 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("quickstart", epilog=quickstart.EXAMPLES)(quickstart.quickstart)
-app.command("list", epilog=list_.EXAMPLES)(list_.list_command)
-app.command("inspect", epilog=inspect.EXAMPLES)(inspect.inspect)
-app.command("train", epilog=train.EXAMPLES)(telling(train.train))
-app.command("evaluate", epilog=evaluate.EXAMPLES)(evaluate.evaluate)
-app.command("describe", epilog=describe.EXAMPLES)(telling(describe.describe))
-app.command("match", epilog=match.EXAMPLES)(telling(match.match))
-app.command("reconstruct", epilog=reconstruct.EXAMPLES)(telling(reconstruct.reconstruct))
-app.command("doctor", epilog=doctor.EXAMPLES)(doctor.doctor)
-app.command("report", epilog=report.EXAMPLES)(report.report)
-app.add_typer(study.app, name="study")
+for _name, _line in COMMANDS.items():
+    app.command(_name, help=_line)(lambda: None)
 
 
 def _print_version(wanted: bool) -> None:
@@ -41,8 +54,10 @@ def _print_version(wanted: bool) -> None:
 @app.callback()
 def _every_command(
     version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and leave.")
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
-    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error; works at any place.")] = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Show the traceback of an error; works anywhere on the line.")
+    ] = False,
 ) -> None:
-    """Options that stand before every command."""
+    """Global options, given before the command."""

@@ -1,76 +1,73 @@
 """`keypatch doctor`: finds wrong conventions by measuring."""
 
-from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from keypatch.cli.options import Device, Precision, examples
+from keypatch.cli.options import Descriptor, Device, PixelLimit, Precision, examples, options_of, refuse_beside
 from keypatch.cli.printing import open_console, print_table
+from keypatch.detection import DETECTOR_TYPES
+from keypatch.doctor import EXTRACTION
 from keypatch.errors import KeypatchError
+from keypatch.features.extraction import DESCRIPTOR, Extraction
+from keypatch.images import PIXEL_LIMIT
+from keypatch.progress import ProgressBar
+from keypatch.settings import field_names
 
 if TYPE_CHECKING:
-    from keypatch.doctor.pipeline import Row
+    from keypatch.doctor.examination import ViewOutcome
 
-DESCRIPTOR, DETECTOR, KEYPOINTS = "hynet-notredame", "dog", 1000
+app = typer.Typer(add_completion=False)
 
-EXAMPLES = examples(
-    "keypatch doctor photo.jpg --features feats-sift.h5",
-    "keypatch doctor photo.jpg --descriptor rootsift",
+
+@app.command(
+    epilog=examples(
+        "keypatch doctor photo.jpg --features feats-sift.h5",
+        "keypatch doctor photo.jpg --descriptor rootsift",
+    )
 )
-
-
+@options_of(DETECTOR_TYPES, extraction=EXTRACTION)
 def doctor(
+    context: typer.Context,
     image: Annotated[Path, typer.Argument(help="The photo.")],
-    features: Annotated[Path | None, typer.Option(help="Judge this feature file (HDF5, hloc's layout).")] = None,
-    database: Annotated[Path | None, typer.Option(help="Judge this COLMAP database.")] = None,
-    name: Annotated[str | None, typer.Option(help="The photo's name in the file; its file name if not given.")] = None,
-    descriptor: Annotated[
-        str, typer.Option(help="Without a file: a name of `keypatch list`, a run folder or a weight file.")
-    ] = DESCRIPTOR,
-    detector: Annotated[str, typer.Option(help="Without a file: dog, colmap, orb, keynet or grid.")] = DETECTOR,
-    settings: Annotated[
-        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A setting of the detector.")
+    extraction: Extraction,
+    features: Annotated[Path | None, typer.Option(help="Check this feature file (HDF5, hloc's layout).")] = None,
+    database: Annotated[Path | None, typer.Option(help="Check this COLMAP database.")] = None,
+    name: Annotated[
+        str | None, typer.Option(help="Name of the photo in the file, if it differs from its file name.")
     ] = None,
-    keypoints: Annotated[
-        int, typer.Option(help="Without a file: the most keypoints of a photo; 0 keeps all.")
-    ] = KEYPOINTS,
-    pixel_limit: Annotated[int, typer.Option(help="Refuse photos of more pixels.")] = 100_000_000,
+    descriptor: Descriptor = DESCRIPTOR,
+    pixel_limit: PixelLimit = PIXEL_LIMIT,
     device: Device = "auto",
     precision: Precision = "auto",
 ) -> None:
-    """Judge the keypoints a file has of a photo, or else a detector with a descriptor; exit code 0 is only "fine"."""
-    from keypatch.cli.detector_options import choose_detector
-    from keypatch.doctor.examining import examine
+    """Check a photo's keypoints in a file, or a detector and descriptor; exit code 0 means all is well."""
+    from keypatch.doctor.examination import examine
     from keypatch.doctor.verdicts import FINE
-    from keypatch.features.progress import ProgressLine
+    from keypatch.zoo import load
 
-    if features is not None or database is not None:
-        changed = {"--descriptor": descriptor != DESCRIPTOR, "--detector": detector != DETECTOR, "--set": settings}
-        changed |= {"--keypoints": keypoints != KEYPOINTS, "--device": device != "auto"}
-        _refuse(changed | {"--precision": precision != "auto"})
+    on_file = features is not None or database is not None
+    if on_file:
+        names = ("descriptor", "device", "precision", *field_names(Extraction))
+        refuse_beside(context, "a file, which has its keypoints", *names, changed=extraction != EXTRACTION)
     elif name is not None:
-        raise KeypatchError("--name is a photo's in a file, and there is none. Give --features or --database too.")
-    with ProgressLine() as line:
+        raise KeypatchError("--name is the photo's name in a file, but no file is given. Add --features or --database.")
+    with ProgressBar() as progress:
         found = examine(
             image,
             features=features,
             database=database,
             name=name,
-            descriptor=descriptor,
-            detector=choose_detector(detector, settings or ()),
-            keypoints=keypoints or None,
+            describer=descriptor if on_file else load(descriptor, device, precision),
+            extraction=extraction,
             pixel_limit=pixel_limit,
-            device=device,
-            precision=precision,
-            progress=partial(line.count, things="views"),
+            progress=progress,
         )
     console = open_console()
-    if found.rows:
+    if found.views:
         columns = ["the photo", "keypoints", "found again", "matched", "%", "in place", "correct", "%"]
-        print_table(console, columns, [_cells(row) for row in found.rows], numbers=True)
+        print_table(console, columns, [_cells(row) for row in found.views], numbers=True)
         console.print()
     rows = [[finding.subject, finding.verdict, finding.evidence] for finding in found.findings]
     print_table(console, ["of the keypoints", "verdict", "measured"], rows)
@@ -78,17 +75,11 @@ def doctor(
     for finding in found.findings:
         if finding.remedy:
             console.print(f"  {finding.verdict}: {finding.remedy}")
-    if found.verdict != FINE:  # also where nothing could be told: a check in a script must not pass unmade
+    if found.verdict != FINE:  # also where nothing can be told: a script must not take it for a pass
         raise typer.Exit(2)
 
 
-def _refuse(changed: Mapping[str, object]) -> None:
-    for option, is_changed in changed.items():
-        if is_changed:
-            raise KeypatchError(f"{option} does not go with a file, which holds its keypoints already. Leave it out.")
-
-
-def _cells(row: "Row") -> list[str]:
+def _cells(row: "ViewOutcome") -> list[str]:
     count = row.count
     frames = [str(count.keypoints), str(count.found_again), str(count.matched), f"{100 * count.share:.1f}"]
     return [row.change, *frames, str(row.again), str(count.right), f"{100 * row.kept:.1f}"]

@@ -5,42 +5,43 @@ from typing import Annotated
 
 import typer
 
-from keypatch.cli.options import Device, Precision, examples
-from keypatch.cli.printing import open_console, show_progress
+from keypatch.cli.options import AllowPartial, Device, Precision, examples
+from keypatch.cli.printing import open_console
+from keypatch.progress import ProgressBar
 
-EXAMPLES = examples(
-    "keypatch evaluate rootsift --on ubc --data embedded-test",
-    "keypatch evaluate rootsift --data embedded-test --set rule=hynet --out r.json",
+app = typer.Typer(add_completion=False)
+
+
+@app.command(
+    epilog=examples(
+        "keypatch evaluate rootsift --on ubc --data embedded-test",
+        "keypatch evaluate rootsift --data embedded-test --set rule=hynet --out r.json",
+    )
 )
-
-
 def evaluate(
     descriptor: Annotated[
         str,
-        typer.Argument(help="A name of `keypatch list`, a run folder or a weight file; on photos also a feature file."),
+        typer.Argument(
+            help="A name from `keypatch list`, run folder or weight file; on photo benchmarks also a feature file."
+        ),
     ],
-    data: Annotated[str, typer.Option(help="The folder of the benchmark's data; embedded-test for ubc.")],
-    on: Annotated[
-        str, typer.Option(help="ubc, hpatches, homography, stereo, multiview, sfm, embedding or rotation.")
-    ] = "ubc",
-    out: Annotated[Path | None, typer.Option(help="Write the result with its curves to this JSON file.")] = None,
+    data: Annotated[str, typer.Option(help="Data folder of the benchmark; for ubc also embedded-test.")],
+    on: Annotated[str, typer.Option(help="Benchmark to run: a name from `keypatch list benchmarks`.")] = "ubc",
+    out: Annotated[Path | None, typer.Option(help="Save the result, with its curves, to this JSON file.")] = None,
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="PATH=VALUE", help="A setting; `keypatch list ubc` names those of ubc."),
+        typer.Option("--set", metavar="PATH=VALUE", help="Change a setting; `keypatch list BENCHMARK` shows them all."),
     ] = None,
-    allow_partial: Annotated[bool, typer.Option("--allow-partial", help="Accept a set copied in part.")] = False,
-    cache: Annotated[
-        bool, typer.Option("--cache/--no-cache", help="Keep descriptors for the next time, and use those kept.")
-    ] = True,
+    allow_partial: AllowPartial = False,
+    cache: Annotated[bool, typer.Option("--cache/--no-cache", help="Cache descriptors and reuse cached ones.")] = True,
     device: Device = "auto",
     precision: Precision = "auto",
 ) -> None:
     """Score a descriptor on a benchmark."""
-    from keypatch.benchmarks.evaluating import evaluate as score
-    from keypatch.benchmarks.table import find_benchmark
+    from keypatch.benchmarks.evaluation import evaluate as score
     from keypatch.cli.scores import print_result
 
-    with show_progress(find_benchmark(on).counts) as progress:
+    with ProgressBar() as progress:
         result = score(
             descriptor,
             on,
@@ -55,8 +56,8 @@ def evaluate(
         )
     console = open_console()
     console.print(f"{result.descriptor} on {result.benchmark}, {result.settings.get('data', Path(data).name)}")
-    shown, there_are = print_result(console, result), len(result.scores)
+    printed, total = print_result(console, result), len(result.scores)
     if out is not None:
-        console.print(f"Written: {out}" + (f", with all {there_are} scores" if shown < there_are else ""))
-    elif shown < there_are:
-        console.print(f"{shown} of {there_are} scores are shown; --out FILE writes all of them.")
+        console.print(f"Written: {out}" + (f", with all {total} scores" if printed < total else ""))
+    elif printed < total:
+        console.print(f"Showing {printed} of {total} scores; --out FILE saves all of them.")

@@ -7,16 +7,20 @@ import typer
 from keypatch.cli.options import examples
 from keypatch.cli.printing import open_console, print_facts
 
-EXAMPLES = examples("keypatch inspect photos", "keypatch inspect hynet-notredame")
+app = typer.Typer(add_completion=False)
 
 
+@app.command(epilog=examples("keypatch inspect photos", "keypatch inspect hynet-notredame"))
 def inspect(
     path: Annotated[
-        str, typer.Argument(help="Photos, a patch set, run, recipe, result, features, matches, model, or a name.")
+        str,
+        typer.Argument(
+            help="Anything keypatch reads: photos, patches, runs, recipes, results, features, matches, models."
+        ),
     ],
 ) -> None:
-    """Say what a file, a folder or a descriptor's name is and what is wrong with it (then the exit code is 2)."""
-    from keypatch.studies.inspecting import inspect as look
+    """Show what a file or folder is, what it holds and what is wrong with it (then the exit code is 2)."""
+    from keypatch.commands.inspect.inspection import inspect as look
 
     found = look(path)
     console = open_console()

@@ -1,4 +1,4 @@
-"""`keypatch list`: the names that commands take, a recipe whole, and the settings of a benchmark."""
+"""`keypatch list`: the names that commands take, a full recipe, or the settings of a benchmark."""
 
 from collections.abc import Sequence
 from itertools import groupby
@@ -9,24 +9,24 @@ from rich.console import Console
 
 from keypatch.cli.options import examples
 from keypatch.cli.printing import open_console, print_facts, print_table
+from keypatch.commands.list import KINDS
 
 if TYPE_CHECKING:
-    from keypatch.studies.listing import Name
+    from keypatch.commands.list import Name
 
-EXAMPLES = examples("keypatch list hynet > mine.toml", "keypatch list hpatches")
+app = typer.Typer(add_completion=False)
 
 
+@app.command(epilog=examples("keypatch list hynet > mine.toml", "keypatch list hpatches"))
 def list_command(
     kind: Annotated[
         str | None,
-        typer.Argument(
-            help="Only descriptors, recipes, networks, losses or benchmarks; or the name of one recipe or benchmark."
-        ),
+        typer.Argument(help=f"What to list: {', '.join(KINDS)}; or the name of a recipe or benchmark."),
     ] = None,
 ) -> None:
-    """List the names there are; print one recipe as TOML, or the settings of one benchmark."""
+    """List all names; or show one recipe as TOML, or one benchmark with its settings."""
     from keypatch.benchmarks.table import BENCHMARKS
-    from keypatch.studies.listing import KINDS, list_names, recipe_text
+    from keypatch.commands.list import list_names, recipe_text
 
     if kind in BENCHMARKS:
         _print_benchmark(open_console(), kind)
@@ -44,19 +44,20 @@ def list_command(
 
 
 def _print_benchmark(console: Console, name: str) -> None:
-    from keypatch.benchmarks.settings import list_settings
     from keypatch.benchmarks.table import BENCHMARKS
+    from keypatch.detection import DETECTOR_TYPES
+    from keypatch.settings import list_settings
 
     benchmark = BENCHMARKS[name]
     console.print(f"{name}: {benchmark.line}\n")
-    lines = [(each.path, each.default, each.about) for each in list_settings(benchmark.settings)]
+    lines = [(each.path, each.default, each.about) for each in list_settings(benchmark.settings(), DETECTOR_TYPES)]
     print_table(console, ["--set", "default", ""], lines)
-    console.print(f"\nThe whole protocol: docs/benchmarks/{name}.md")
+    console.print(f"\nProtocol: docs/benchmarks/{name}.md")
 
 
 def _print_by_paper(console: Console, title: str, names: Sequence["Name"]) -> None:
     console.print(title)
-    width = max(len(entry.name) for entry in names)  # the lines of all papers stand below each other
+    width = max(len(entry.name) for entry in names)  # so that the lines of all papers align
     for paper, group in groupby(names, key=lambda entry: entry.paper):
         console.print(paper)
         print_facts(console, {f"  {entry.name.ljust(width)}": entry.about for entry in group})

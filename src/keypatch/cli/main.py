@@ -3,30 +3,27 @@
 import sys
 import traceback
 from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
 
 from keypatch.errors import Interrupted, KeypatchError
 
 USER_ERROR, OUR_ERROR, INTERRUPTED = 2, 1, 130
-_TOO_EARLY = "keypatch: Stopped before it began. The same command begins again."
 
 
 def run(words: Sequence[str]) -> int:
-    """Run one command line and return its exit code: 0, 2 (the user can mend it), 1 (our fault), 130 (interrupted)."""
+    """Run one command line and return its exit code: 0, 2 (the user can fix it), 1 (our fault), 130 (interrupted)."""
     debug = "--debug" in words  # also behind a command: people append it to the line that failed
     try:
         from keypatch.cli.commands import app  # here, so that Ctrl-C is heard while it is imported
-        from keypatch.cli.stopping import KEPT
-    except KeyboardInterrupt:
-        return _say(_TOO_EARLY, INTERRUPTED, debug)
-    try:
+
         app([word for word in words if word != "--debug"], prog_name="keypatch")
     except SystemExit as end:
         if end.code == INTERRUPTED:  # typer's answer to Ctrl-C
-            command = next((word for word in words if not word.startswith("-")), "")
-            return _say(_TOO_EARLY if command in KEPT else "keypatch: Stopped.", INTERRUPTED, debug)
+            return _say(f"keypatch: {_stopped(words)}", INTERRUPTED, debug)
         return end.code if isinstance(end.code, int) else 0
     except KeyboardInterrupt:
-        return _say("keypatch: Stopped.", INTERRUPTED, debug)
+        return _say(f"keypatch: {_stopped(words)}", INTERRUPTED, debug)
     except Interrupted as stop:
         return _say(f"keypatch: {stop}", INTERRUPTED, debug)
     except KeypatchError as error:
@@ -39,6 +36,13 @@ def run(words: Sequence[str]) -> int:
         fault = f"keypatch failed, and it is not your fault: {type(error).__name__}: {error}"
         return _say(f"{fault}\nThe same command with --debug shows where.", OUR_ERROR, debug)
     return 0
+
+
+def _stopped(words: Sequence[str]) -> Interrupted:
+    """Ctrl-C that no function handled: before the work began, or pressed a second time."""
+    split = [part for word in words for part in (word.split("=", 1) if word.startswith("--out=") else [word])]
+    out = next((Path(value) for option, value in pairwise(split) if option == "--out"), None)
+    return Interrupted(f"{out} keeps what it has" if out is not None and out.exists() else "")
 
 
 def _say(sentence: str, code: int, debug: bool) -> int:

@@ -1,65 +1,139 @@
-"""Options that several commands share, so that they read the same everywhere."""
+"""Command-line options: those made from dataclass fields, and those that several commands share."""
 
+import dataclasses
+import inspect
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import typer
 
-from keypatch.errors import KeypatchError
-
-Device = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1 or mps; auto is the best there is.")]
-Precision = Annotated[str, typer.Option(help="auto, float32 or bfloat16; auto chooses by task and device.")]
-Compile = Annotated[str, typer.Option(help="auto, on or off: whether to use torch.compile.")]
-
-Images = Annotated[list[Path], typer.Argument(help="Images, folders, or .txt lists with a name on each line.")]
-Root = Annotated[Path | None, typer.Option(help="Names of photos are paths below this folder.")]
-TurnByExif = Annotated[bool, typer.Option("--turn-by-exif", help="Turn photos by their EXIF tag, not as stored.")]
-
-Descriptor = Annotated[str, typer.Option(help="A name of `keypatch list`, a run folder or a weight file.")]
-Detector = Annotated[str, typer.Option(help="dog, colmap, orb, keynet or grid.")]
-Settings = Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A setting of the detector.")]
-Keypoints = Annotated[int, typer.Option(help="The most keypoints of a photo; 0 keeps all.")]
-Rule = Annotated[str, typer.Option(help="Which to keep: strongest, largest or spread.")]
-MaxSize = Annotated[int | None, typer.Option(help="Detect in the photo made at most this many pixels long.")]
-Upright = Annotated[bool, typer.Option("--upright", help="Every angle is 0.")]
-PixelLimit = Annotated[int, typer.Option(help="Refuse photos of more pixels.")]
-
-# Those of the Python functions, whose rooms are too heavy to import for a help text; tests compare them.
-DESCRIPTOR, DETECTOR, KEYPOINTS, RULE, PIXEL_LIMIT = "hynet-notredame", "dog", 2048, "spread", 100_000_000
-
-DESCRIBING = (
-    "descriptor",
-    "detector",
-    "settings",
-    "keypoints",
-    "rule",
-    "max_size",
-    "upright",
-    "precision",
-    "pixel_limit",
+from keypatch.errors import KeypatchError, RecipeError
+from keypatch.settings import (
+    Change,
+    Types,
+    about_field,
+    apply_changes,
+    choices,
+    did_you_mean,
+    field_names,
+    shown,
+    without_none,
 )
 
+Device = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1 or mps; auto picks the best available.")]
+Precision = Annotated[str, typer.Option(help="auto, float32 or bfloat16; auto chooses by task and device.")]
 
-def chosen(context: typer.Context, *names: str) -> dict[str, Any]:
-    """The values of these options, as arguments of the Python function of the same names, which checks them."""
-    return {name: context.params[name] for name in names}
+Images = Annotated[list[Path], typer.Argument(help="Images, folders, or .txt lists with one image per line.")]
+TurnByExif = Annotated[bool, typer.Option("--turn-by-exif", help="Rotate photos by their EXIF tag.")]
+Descriptor = Annotated[str, typer.Option(help="A name from `keypatch list`, a run folder or a weight file.")]
+PixelLimit = Annotated[int, typer.Option(help="Refuse photos with more pixels than this.")]
+AllowPartial = Annotated[bool, typer.Option("--allow-partial", help="Accept an incomplete patch set.")]
+
+_METAVARS = {int: "INTEGER", float: "FLOAT", str: "TEXT", Path: "PATH"}
+
+Command = Callable[..., None]
 
 
-def chosen_describing(context: typer.Context) -> dict[str, Any]:
-    """The same for all of `DESCRIBING`."""
-    from keypatch.cli.detector_options import choose_detector
+def options_of(
+    types: Types | None = None, without: Collection[str] = (), **defaults: Any
+) -> Callable[[Command], Command]:
+    """A command whose options are the fields of these values: `@options_of(matching=Matching())`.
 
-    values = chosen(context, *DESCRIBING)
-    detector = choose_detector(values["detector"], values.pop("settings") or ())
-    return values | {"detector": detector, "keypoints": values["keypoints"] or None}
+    The command takes each value whole, as the parameter of that name. A field has no option of its own if it is one of
+    `without`, or the command or a value before has a parameter of that name; `--set` reaches every field, with the
+    value's name before it where it is needed (`--set matching.seed=1`).
+    """
+
+    def decorate(command: Command) -> Command:
+        own = [each for each in inspect.signature(command).parameters.values() if each.name not in defaults]
+        owners = {field: name for name in reversed(defaults) for field in field_names(defaults[name])}
+        made = [
+            option
+            for name, value in defaults.items()
+            for option in _options(value, name, types or {})
+            if owners[option.name] == name and option.name not in [*without, *(each.name for each in own)]
+        ]
+        has_set = any(each.name == "settings" for each in own)  # of its own, for something else
+        setting = typer.Option("--set", metavar="PATH=VALUE", help="Set a field, such as detector.orientations=one.")
+
+        @wraps(command)
+        def with_values(**given: Any) -> None:
+            settings = () if has_set else given.pop("settings") or ()
+            texts = {option.name: given.pop(option.name) for option in made}
+            changes = [_of_option(owners, field, text) for field, text in texts.items() if text not in (None, [])]
+            changes += [_of_setting(owners, defaults, setting) for setting in settings]
+            kinds = [(name, type(value)) for name, value in defaults.items()]
+            whole = dataclasses.make_dataclass("Options", kinds, frozen=True)(**defaults)
+            chosen = apply_changes(whole, changes, types)
+            command(**given, **{name: getattr(chosen, name) for name in defaults})
+
+        every = [*own, *made, *([] if has_set else [_option("settings", Annotated[list[str] | None, setting])])]
+        with_values.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+            [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in every]
+        )
+        return with_values
+
+    return decorate
 
 
-def refuse_beside(context: typer.Context, other: str, *names: str) -> None:
-    """KeypatchError if one of these parameters of the command was given beside `other`, where it would do nothing."""
+def _options(value: Any, name: str, types: Types) -> Iterator[inspect.Parameter]:
+    """Text options, None where not given: settings reads them."""
+    hints = get_type_hints(type(value))
+    for field in dataclasses.fields(value):
+        hint, default, flag = without_none(hints[field.name]), getattr(value, field.name), _flag(field.name)
+        several = get_origin(hint) is tuple
+        item = get_args(hint)[0] if several else hint
+        words = choices(item, types) or [_METAVARS.get(item, "PATH")]
+        words += ["none"] if hint != hints[field.name] else []
+        about = about_field(field)
+        if default not in (None, ()) and hint is not bool:
+            about += f" [dim]\\[default: {shown(default, types)}][/dim]"
+        kind: Any = bool if hint is bool else list[str] if several else str
+        option = typer.Option(
+            f"{flag}/--no-{flag[2:]}" if default is True else flag,
+            metavar=None if hint is bool else words[0] if len(words) == 1 else f"[{'|'.join(words)}]",
+            help=about,
+            rich_help_panel=name.capitalize(),
+        )
+        yield _option(field.name, Annotated[kind | None, option])
+
+
+def _flag(field: str) -> str:
+    return f"--{field.replace('_', '-')}"
+
+
+def _option(name: str, kind: Any) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
+
+
+def _of_option(owners: Mapping[str, str], field: str, given: str | bool | list[str]) -> Change:
+    text = shown(tuple(given) if isinstance(given, list) else given)
+    return Change((owners[field], field), text, _flag(field))
+
+
+def _of_setting(owners: Mapping[str, str], names: Iterable[str], setting: str) -> Change:
+    change = Change.of(setting, owners)
+    first = change.path[0]
+    if first in names:
+        return change
+    if first not in owners:
+        close = did_you_mean(first, owners)
+        raise RecipeError(f'{change.where}: there is no option "{first}". The options: {", ".join(owners)}.{close}')
+    return dataclasses.replace(change, path=(owners[first], *change.path))
+
+
+def refuse_beside(context: typer.Context, other: str, *names: str, changed: bool = False) -> None:
+    """KeypatchError if one of these options was given beside `other`, where it would do nothing.
+
+    `changed`: the value that they belong to is not its default, so that --set may have done it.
+    """
+    names = (*names, "settings") if changed else names
     for parameter in context.command.params:
         source = context.get_parameter_source(parameter.name or "")
         if parameter.name in names and source is not None and source.name == "COMMANDLINE":
-            raise KeypatchError(f"{parameter.opts[0]} does nothing beside {other}. Leave one of them out.")
+            raise KeypatchError(f"{parameter.opts[0]} has no effect with {other}. Leave one of them out.")
 
 
 def examples(*commands: str) -> str:

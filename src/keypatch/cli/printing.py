@@ -1,18 +1,13 @@
-"""How the commands print: tables for people, the same without colours when piped, and how far long work is."""
+"""How the commands print: tables for people, the same without colours when piped."""
 
 import os
-import sys
-import time
-import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from rich.console import Console
 from rich.table import Table
 
 PIPED_WIDTH = 400  # a file has no right edge: nothing is wrapped, unless $COLUMNS says where it ends
 GAP = 3  # spaces between columns
-A_MOMENT = 1.0  # seconds before which nobody wants to be told about progress
 
 
 def open_console() -> Console:
@@ -48,36 +43,6 @@ def print_facts(console: Console, facts: Mapping[str, str]) -> None:
     for name, value in facts.items():
         table.add_row(name, value)
     console.print(table)
-
-
-@contextmanager
-def show_progress(things: str = "steps") -> Iterator[Callable[[int, int], None]]:
-    """A function to call with what is done and what there is to do, for a line about work of more than a moment.
-
-    Warnings become sentences without the line of code that gave them.
-    """
-    from keypatch.features.progress import ProgressLine  # here, so that a help text imports no numpy
-
-    begun, line, last = time.monotonic(), ProgressLine(sys.stderr), (0, 0)
-
-    def show(done: int, total: int) -> None:
-        nonlocal line, last
-        if total != last[1] or done < last[0]:  # another stage of the work, with a rate of its own
-            line.__exit__()
-            line = ProgressLine(sys.stderr)
-        last = done, total
-        if time.monotonic() - begun > A_MOMENT:
-            line.count(done, total, things)
-
-    def say(message: Warning | str, *_: object, **__: object) -> None:
-        line.say(f"keypatch: {message}")
-
-    try:
-        with warnings.catch_warnings():
-            warnings.showwarning = say
-            yield show
-    finally:
-        line.__exit__()
 
 
 def _fitting(width: int, columns: Sequence[str], lines: Sequence[Sequence[str]]) -> Iterator[list[int]]:

@@ -7,24 +7,26 @@ import typer
 
 from keypatch.cli.options import examples
 from keypatch.cli.printing import open_console
+from keypatch.progress import ProgressBar
 
-EXAMPLES = examples("keypatch quickstart", "keypatch quickstart --pairs 5000 --out runs/shorter")
+app = typer.Typer(add_completion=False)
 
 
+@app.command(epilog=examples("keypatch quickstart", "keypatch quickstart --pairs 5000 --out runs/shorter"))
 def quickstart(
-    out: Annotated[Path, typer.Option(help="The run folder; a run in it is gone on with.")] = Path("runs/quickstart"),
-    pairs: Annotated[int | None, typer.Option(help="Budget in pairs, if not the default.")] = None,
+    out: Annotated[Path, typer.Option(help="Run folder; a run already in it is resumed.")] = Path("runs/quickstart"),
+    pairs: Annotated[int | None, typer.Option(help="Training budget in pairs.")] = None,
 ) -> None:
-    """Train a descriptor on embedded photographs, compare it with SIFT and show it: no download, a few minutes."""
+    """Train a descriptor on embedded photographs, compare it with SIFT and show the result: minutes, no download."""
     from keypatch.cli.scores import print_comparison
-    from keypatch.studies.quickstart import quickstart as run
-    from keypatch.training.progress import reporter_for
+    from keypatch.commands.quickstart import quickstart as run
 
-    done = run(out, pairs, reporter=reporter_for())
+    with ProgressBar() as progress:
+        done = run(out, pairs, progress)
     console = open_console()
     print_comparison(console, done.results)
     console.print(
-        f"\nThe trained network, its log and these results: {done.folder}\n"
-        f"Two views matched with it: {done.picture}\n"
-        f"All of it on one page, for your browser: {done.page}"
+        f"\nTrained network, log and results: {done.folder}\n"
+        f"Two views matched with the network: {done.picture}\n"
+        f"Everything on one page, for your browser: {done.page}"
     )

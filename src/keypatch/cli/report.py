@@ -8,22 +8,24 @@ import typer
 from keypatch.cli.options import examples
 from keypatch.cli.printing import open_console
 
-EXAMPLES = examples(
-    "keypatch report sift.json rootsift.json --out page.html",
-    "keypatch report runs/quickstart --baseline sift --out page.html",
+app = typer.Typer(add_completion=False)
+
+
+@app.command(
+    epilog=examples(
+        "keypatch report sift.json rootsift.json --out page.html",
+        "keypatch report runs/quickstart --baseline sift --out page.html",
+    )
 )
-
-
 def report(
-    results: Annotated[list[Path], typer.Argument(help="Result files, folders of them, run folders.")],
-    out: Annotated[Path, typer.Option(help="The page to write, .html; it needs nothing beside itself.")],
+    results: Annotated[list[Path], typer.Argument(help="Result files, folders of result files, or run folders.")],
+    out: Annotated[Path, typer.Option(help="Write the page to this self-contained .html file.")],
     baseline: Annotated[
-        str | None, typer.Option(help="The descriptor to compare with, if not the best of each score.")
+        str | None, typer.Option(help="Compare with this descriptor instead of the best one for each score.")
     ] = None,
-    title: Annotated[str | None, typer.Option(help="The heading of the page.")] = None,
+    title: Annotated[str | None, typer.Option(help="Title of the page.")] = None,
 ) -> None:
-    """Show results on one page: tables with intervals, curves to point at, pictures, settings."""
-    from keypatch.reports.reporting import report as write
+    """Show results on one page: tables with intervals, interactive curves, pictures, settings."""
+    from keypatch.reports.page import report as write
 
-    page = write(results, out, baseline=baseline, title=title)
-    open_console().print(f"Written: {page}")
+    open_console().print(f"Written: {write(results, out, baseline=baseline, title=title)}")

@@ -44,7 +44,9 @@ def choose_plan(device: str = "auto", precision: str = "auto") -> Plan:
     else:
         raise KeypatchError(f'There is no precision "{precision}". Choose auto, {", ".join(_PRECISIONS)}.')
     if place.type == "cpu" and dtype == torch.float16:
-        raise KeypatchError("float16 is for GPUs. Choose --precision float32, or bfloat16 if the processor has it.")
+        raise KeypatchError(
+            "float16 needs a GPU. Choose --precision float32, or bfloat16 if the processor supports it."
+        )
     if place.type == "cpu" and dtype == torch.bfloat16 and not has_fast_bfloat16(place):
         raise KeypatchError("bfloat16 is far slower than float32 on this processor. Choose --precision float32.")
     return Plan(place, dtype, _CHUNK_PIXELS if place.type == "cpu" else _BATCH_PIXELS)

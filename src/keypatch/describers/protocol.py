@@ -1,20 +1,24 @@
 """What every describer offers, and the checks all of them share."""
 
-from collections.abc import Callable
 from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from keypatch.errors import KeypatchError
+from keypatch.progress import Callback, Progress
 
 CHUNK = 4096  # patches copied out of a memory map at once: 16 MB of 64x64
 
-Progress = Callable[[int, int], None]  # patches done, patches in all
-
 
 class Describer(Protocol):
-    """Anything that turns patches into vectors; rows have unit length unless `unit_length` is False."""
+    """Anything that turns patches into vectors; rows have unit length unless `unit_length` is False.
+
+    >>> import numpy as np
+    >>> describer: kp.Describer = kp.load("rootsift")
+    >>> describer.describe(np.zeros((3, 64, 64), np.uint8)).shape
+    (3, 128)
+    """
 
     @property
     def name(self) -> str: ...
@@ -67,26 +71,28 @@ def check_descriptors(describer: Describer, descriptors: NDArray[np.float32], co
     """Raise KeypatchError unless the describer gave `count` finite rows of its own dimension."""
     if descriptors.shape != (count, describer.dim):
         raise KeypatchError(
-            f"{describer.name} gave descriptors of shape {descriptors.shape} for {count} patches, "
+            f"{describer.name} returned descriptors of shape {descriptors.shape} for {count} patches, "
             f"expected ({count}, {describer.dim})."
         )
     broken = np.flatnonzero(~np.isfinite(descriptors).all(axis=1))
     if broken.size:
         raise KeypatchError(
-            f"{describer.name} gave non-finite descriptors for {broken.size} of {count} patches, the first at position "
+            f"{describer.name} returned non-finite descriptors for {broken.size} of {count} patches, first at position "
             f"{broken[0]}. Its weights are damaged or its training diverged."
         )
 
 
-def describe_all(describer: Describer, patches: PatchReader, progress: Progress | None = None) -> NDArray[np.float32]:
+def describe_all(
+    describer: Describer, patches: PatchReader, progress: Progress | Callback | None = None
+) -> NDArray[np.float32]:
     """(n, dim) descriptors of a whole patch set, read chunk by chunk."""
-    count = len(patches)
+    progress, count = Progress.of(progress), len(patches)
+    progress.count(0, count, "patches")
     descriptors = np.empty((count, describer.dim), dtype=np.float32)
     for start in range(0, count, CHUNK):
         stop = min(start + CHUNK, count)
         chunk = describer.describe(patches.take(np.arange(start, stop)))
         check_descriptors(describer, chunk, stop - start)
         descriptors[start:stop] = chunk
-        if progress is not None:
-            progress(stop, count)
+        progress.count(stop, count, "patches")
     return descriptors

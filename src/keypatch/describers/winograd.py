@@ -2,11 +2,9 @@
 
 import ctypes
 import hashlib
-import os
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -15,9 +13,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from keypatch.files import cache_folder
+from keypatch.cache import is_private, make_once, private_folder
+from keypatch.networks.devices import cpu_capability
 
 _SOURCE = Path(__file__).with_suffix(".cpp")
+_EVERYWHERE = ("-O3", "-std=c++17", "-shared", "-fPIC")
 _FLAGS = {"AVX512": ("-mavx512f", "-mavx2", "-mfma"), "AVX2": ("-mavx2", "-mfma")}
 _TRANSFORM = (  # G: the weights' transform is G w G^T
     (1 / 4, 0, 0),
@@ -61,36 +61,28 @@ def _bind(library: ctypes.CDLL, weight: Tensor, bias: Tensor, relu: bool) -> Cal
 @cache
 def load_library() -> ctypes.CDLL | None:
     """The compiled code, built on first use into the cache folder; None where that is not possible."""
-    flags = _FLAGS.get(torch.backends.cpu.get_cpu_capability())
+    flags = _FLAGS.get(cpu_capability())
     if flags is None or sys.platform != "linux":
         return None
+    flags = (*_EVERYWHERE, *flags)
     digest = hashlib.sha256(_SOURCE.read_bytes() + " ".join(flags).encode()).hexdigest()[:16]
-    path = cache_folder() / "native" / f"winograd-{digest}.so"
-    if not path.exists() and not _build(path, flags):
-        return None
     try:
+        path = private_folder("native") / f"winograd-{digest}.so"
+        make_once(path, lambda place: _build(place, flags), is_private)  # loading a library already runs its code
         library = ctypes.CDLL(str(path))
-    except OSError:  # made on a machine with another C library
+    except (OSError, subprocess.SubprocessError):  # no compiler or no place; made on a machine with another C library
         return None
     library.convolve.argtypes = [ctypes.c_void_p] * 4 + [ctypes.c_int] * 5
     library.convolve.restype = None
     return library if _is_right(library) else None
 
 
-def _build(path: Path, flags: tuple[str, ...]) -> bool:
+def _build(path: Path, flags: tuple[str, ...]) -> None:
     compiler = shutil.which("g++") or shutil.which("clang++")
     if compiler is None:
-        return False
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=path.parent) as folder:
-            built = Path(folder) / path.name
-            command = [compiler, "-O3", *flags, "-std=c++17", "-shared", "-fPIC", "-o", str(built), str(_SOURCE)]
-            subprocess.run(command, check=True, capture_output=True, timeout=120)
-            os.replace(built, path)  # whole or not at all, also when two processes build at once
-    except (OSError, subprocess.SubprocessError):
-        return False
-    return True
+        raise FileNotFoundError("There is no compiler.")
+    subprocess.run([compiler, *flags, "-o", str(path), str(_SOURCE)], check=True, capture_output=True, timeout=120)
+    path.chmod(0o700)
 
 
 def _is_right(library: ctypes.CDLL) -> bool:

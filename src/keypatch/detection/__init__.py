@@ -2,16 +2,13 @@
 
 from keypatch.detection.budget import RULES, Rule, spend
 from keypatch.detection.colmap import ColmapSift
-from keypatch.detection.dog import Dog, detect_dog
-from keypatch.detection.grid import Grid
+from keypatch.detection.detector import Detector, Orientations, keep_orientations
+from keypatch.detection.detectors import DETECTOR_TYPES, DETECTORS, Dog, Grid, Orb, detect_dog, make_detector
 from keypatch.detection.keynet import KeyNet
-from keypatch.detection.orb import Orb
-from keypatch.detection.orientations import Orientations, keep_orientations
-from keypatch.detection.protocol import Detector
-from keypatch.detection.table import DETECTORS, make_detector
 
 __all__ = [
     "DETECTORS",
+    "DETECTOR_TYPES",
     "RULES",
     "ColmapSift",
     "Detector",

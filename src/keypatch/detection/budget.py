@@ -4,7 +4,6 @@ from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial import KDTree
 
 from keypatch.errors import KeypatchError
 from keypatch.geometry import Keypoints
@@ -21,13 +20,9 @@ def spend(keypoints: Keypoints, count: int, rule: Rule) -> Keypoints:
     "strongest" ranks by response, "largest" by sigma, "spread" by the distance to the nearest clearly stronger point
     (adaptive non-maximal suppression). So a smaller budget keeps the beginning of what a larger one keeps.
     """
-    if rule not in RULES:
-        raise KeypatchError(f'There is no budget rule "{rule}". The rules: {", ".join(RULES)}.')
-    if count < 0:
-        raise KeypatchError(f"{count} keypoints were asked for; the number cannot be below 0.")
     rank: NDArray[np.floating] | None = keypoints.sigma if rule == "largest" else keypoints.response
     if rank is None:
-        raise KeypatchError(f'The rule "{rule}" needs responses, and these keypoints have none; take "largest".')
+        raise KeypatchError(f'The rule "{rule}" needs responses, which these keypoints lack. Use "largest".')
     if rule == "spread":
         rank = suppression_radius(keypoints.xy, rank)
     return keypoints.take(np.argsort(-rank, kind="stable")[:count])
@@ -38,6 +33,8 @@ def suppression_radius(xy: NDArray[np.float64], response: NDArray[np.floating]) 
 
     Responses below 0 count as 0. Exact, in O(n log^2 n) whatever the responses are.
     """
+    from scipy.spatial import KDTree  # a quarter of a second, which help texts need not wait
+
     strength = np.maximum(response.astype(np.float64), 0)
     order = np.argsort(-strength, kind="stable")
     strength, places = strength[order], xy[order]

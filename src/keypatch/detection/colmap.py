@@ -6,9 +6,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from keypatch.detection.loading_colmap import load_pycolmap
-from keypatch.detection.orientations import Orientations, keep_orientations
-from keypatch.detection.protocol import require_grey
+from keypatch.colmap.package import load_pycolmap
+from keypatch.detection.detector import Orientations, keep_orientations, require_grey
 from keypatch.geometry import Keypoints, from_colmap
 
 _WHAT = "The detector colmap"

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors import SafetensorError
 
-from keypatch.detection.protocol import no_keypoints, require_grey
+from keypatch.detection.detector import no_keypoints, require_grey
 from keypatch.errors import DataError, MissingExtra
 from keypatch.files import reason
 from keypatch.geometry import Keypoints, from_laf
@@ -68,5 +68,5 @@ def _load(weights: Path) -> Any:
     except OSError as error:
         raise DataError(f"Key.Net's weights cannot be read from {weights}: {reason(error)}.") from error
     except (SafetensorError, RuntimeError) as error:
-        raise DataError(f"{weights} holds no weights of Key.Net as kornia names them.") from error
+        raise DataError(f"{weights} does not hold Key.Net weights under kornia's names.") from error
     return detector

@@ -1,14 +1,32 @@
-"""From what was measured to a sentence: fine, at fault and what to do, or cannot tell."""
+"""From what was measured to a sentence about stated keypoints: fine, at fault and what to do, or cannot tell."""
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from keypatch.doctor.evidence_angles import FROM_Y, SIGN, STATED, UNIT, UNIT_AND_SIGN, Fit
-from keypatch.doctor.evidence_blobs import BlobEvidence
-from keypatch.doctor.evidence_descriptors import Lengths
-from keypatch.doctor.evidence_places import Places
-from keypatch.doctor.stated import Unit
+import numpy as np
+from numpy.typing import NDArray
+
+from keypatch.doctor.blobs import BlobEvidence, find_blobs, find_blobs_without_scales, quick_support
+from keypatch.doctor.evidence import (
+    FROM_Y,
+    SIGN,
+    STATED,
+    UNIT,
+    UNIT_AND_SIGN,
+    Fit,
+    Lengths,
+    fit_angles,
+    float16_rounding,
+    is_inside,
+    measure_lengths,
+    other_places,
+)
+from keypatch.doctor.stated import Floats, Stated, Unit
+
+FEWEST, MOST = 30, 500  # keypoints looked at
+
+Image = NDArray[np.uint8]
 
 FINE, CANNOT_TELL = "fine", "cannot tell"
 
@@ -50,28 +68,90 @@ class Finding:
         return self.verdict not in (FINE, CANNOT_TELL)
 
 
-def judge_places(places: Places) -> Finding:
-    width, height = places.image_size
-    evidence = f"{places.outside} of {places.keypoints} keypoints lie outside the photo of {width} x {height} pixels"
-    if places.outside <= MOST_OUTSIDE * places.keypoints:
+def judge(image: Image, stated: Stated) -> list[Finding]:
+    """Everything that can be found out, faults and the rest."""
+    if not len(stated):
+        return [cannot_tell("there are no keypoints of this photo")]
+    findings = _judge_keypoints(image, stated)
+    inside, rounding = judge_places(stated.xy, (image.shape[1], image.shape[0])), judge_rounding(stated.xy)
+    if all(finding.subject != "places" for finding in findings) and (inside.is_fault or not rounding):
+        findings = [inside, *findings]
+    findings += [rounding] if rounding else []
+    if stated.descriptors is None:
+        return [*findings, Finding("descriptors", CANNOT_TELL, "there are none of this photo")]
+    return [*findings, judge_descriptors(measure_lengths(stated.descriptors, stated.length, stated.transposed))]
+
+
+def _judge_keypoints(image: Image, stated: Stated) -> list[Finding]:
+    size = image.shape[1], image.shape[0]
+    chosen = _sample(stated.take(is_inside(stated.xy, size)))
+    if len(chosen) >= FEWEST:
+        blobs = _blobs(image, chosen)
+        if blobs.support >= ENOUGH_SUPPORT:
+            return _judge_frames(image, chosen, blobs)
+    for fault, remedy, other in other_places(_sample(stated), size):
+        inside = other.take(is_inside(other.xy, size))
+        if inside.sigma is not None and len(inside) >= max(FEWEST, 0.9 * len(other)):
+            support = quick_support(image, inside.xy, inside.sigma)
+            if support >= ENOUGH_SUPPORT:
+                evidence = f"read so, {support:.0%} of the blobs at keypoints have the stated scale"
+                found = Finding("places", fault, evidence, remedy)
+                return [found, *_judge_frames(image, inside, _blobs(image, inside))]
+    if len(chosen) < FEWEST:
+        return [cannot_tell(f"{len(chosen)} keypoints in the photo are too few; {FEWEST} are needed")]
+    return _judge_frames(image, chosen, blobs)
+
+
+def _judge_frames(image: Image, stated: Stated, blobs: BlobEvidence) -> list[Finding]:
+    """Scale and centres by the blobs, then the angles at the keypoints read as those two demand."""
+    if stated.sigma is None:
+        return [judge_centres(blobs, ENOUGH_SUPPORT_WITHOUT_SCALES)]
+    scale, centres = judge_scale(blobs), judge_centres(blobs)
+    if stated.angle is None:
+        return [scale, centres, Finding("orientation", CANNOT_TELL, "the file has no angles")]
+    if np.ptp(stated.angle) == 0:
+        return [scale, centres, Finding("orientation", CANNOT_TELL, f"all angles are {stated.angle[0]:g}: upright")]
+    sigma = stated.sigma * (blobs.factor if scale.is_fault else 1)
+    xy = stated.xy - (blobs.bias if centres.is_fault else 0)
+    return [scale, centres, *judge_angles(fit_angles(image, xy, sigma, stated.angle, stated.unit), stated.unit)]
+
+
+def _blobs(image: Image, stated: Stated) -> BlobEvidence:
+    if stated.sigma is None:
+        return find_blobs_without_scales(image, stated.xy)
+    return find_blobs(image, stated.xy, stated.sigma)
+
+
+def _sample(stated: Stated) -> Stated:
+    """At most MOST keypoints, the same in every run."""
+    order = np.random.default_rng(0).permutation(len(stated))
+    return stated.take(np.sort(order[:MOST]))
+
+
+def judge_places(xy: Floats, image_size: tuple[int, int]) -> Finding:
+    outside, (width, height) = int(np.sum(~is_inside(xy, image_size))), image_size
+    evidence = f"{outside} of {len(xy)} keypoints lie outside the photo of {width} x {height} pixels"
+    if outside <= MOST_OUTSIDE * len(xy):
         return Finding("places", FINE, evidence)
     remedy = "They belong to another photo or another size of it, or x and y are swapped."
     return Finding("places", "keypoints lie outside the image", evidence, remedy)
 
 
-def judge_rounding(places: Places) -> Finding | None:
+def judge_rounding(xy: Floats) -> Finding | None:
     """Only where there is something to say."""
-    if places.rounding is None or places.rounding < LARGEST_BIAS:
+    rounding = float16_rounding(xy)
+    if rounding is None or rounding < LARGEST_BIAS:
         return None
-    evidence = f"every coordinate is a float16, rounded by up to {places.rounding:g} px in a photo of this size"
+    evidence = f"every coordinate is a float16, rounded by up to {rounding:g} px in a photo of this size"
     return Finding("places", "coordinates are float16", evidence, "Write float32 (hloc: as_half=False).")
 
 
 def judge_scale(blobs: BlobEvidence) -> Finding:
     if not _is_enough(blobs):
         return Finding("scale", CANNOT_TELL, _weak(blobs))
+    times = "" if blobs.factor == 1 else f"{blobs.factor:.2g} of "
     evidence = (
-        f"{blobs.support:.0%} of the blobs at keypoints have {_times(blobs.factor)} ({blobs.blobs} of them, median "
+        f"{blobs.support:.0%} of the blobs at keypoints have {times}the stated scale ({blobs.blobs} of them, median "
         f"{blobs.scale:.2f} of it)"
     )
     if blobs.factor == 1:
@@ -156,10 +236,6 @@ def _weak(blobs: BlobEvidence) -> str:
         f"too few blobs lie at the keypoints ({blobs.blobs}, {blobs.support:.0%} of those near): they are corners, of "
         "another photo, or too few"
     )
-
-
-def _times(factor: float) -> str:
-    return "the stated scale" if factor == 1 else f"{factor:.2g} of the stated scale"
 
 
 def _height(fit: Fit) -> str:

@@ -1,9 +1,8 @@
 """Features: keypoints, patches cut at them and their descriptors, and the files they are kept in."""
 
-from keypatch.features.extracting import Extraction, extract
+from keypatch.features.extraction import Extraction, Features, extract, extract_grey
 from keypatch.features.feature_files import FeatureReader, read_features, read_names
-from keypatch.features.features import Features
-from keypatch.features.photos import Photo, find_photos, read_photo
+from keypatch.images import Photo, find_photos, read_photo
 
 __all__ = [
     "Extraction",
@@ -11,6 +10,7 @@ __all__ = [
     "Features",
     "Photo",
     "extract",
+    "extract_grey",
     "find_photos",
     "read_features",
     "read_names",

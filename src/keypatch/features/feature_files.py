@@ -1,10 +1,16 @@
 """Feature files: HDF5 in hloc's layout, with float32 keypoints and the convention recorded.
 
 A group per photo holds keypoints (n, 2), descriptors (dim, n), scales (sigma), oris (degrees clockwise), scores and
-image_size (width, height); keypoints that are sheared also have shapes (n, 2, 2).
+image_size (width, height); keypoints that are sheared also have shapes (n, 2, 2). The attributes of a group say of
+which photo its features are, those of the file what it is and how it was made.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+import json
+import operator
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from os import PathLike
 from pathlib import Path
 from typing import Any, Self
 
@@ -13,14 +19,95 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keypatch.errors import DataError, KeypatchError
-from keypatch.features.features import Features, Setting
-from keypatch.features.heads import Attributes, make_head, read_settings, read_text, require_kind
-from keypatch.files import reason, safe_name
+from keypatch.features.extraction import Features, Setting
+from keypatch.files import Format, hash_file, parse_json, reason, safe_name
 from keypatch.geometry import Keypoints
 from keypatch.geometry.converters import from_hloc, to_hloc
+from keypatch.images import Photo
 from keypatch.provenance import Provenance
 
-FORMAT, NUMBER = "keypatch-features", 1
+Attributes = Mapping[str, str | int | float]
+
+FEATURES = Format("keypatch-features", 1, "feature file")
+MATCHES = Format("keypatch-matches", 1, "match file")
+_HASH = re.compile(r"\b[0-9a-f]{64}\b")
+_TOLD = 3  # settings
+
+
+def make_head(kind: Format, settings: Mapping[str, Any], origin: Provenance) -> Attributes:
+    """The attributes that every file of ours has."""
+    return {
+        **kind.head(),
+        "settings": json.dumps(dict(settings), sort_keys=True),
+        "provenance": json.dumps(origin.to_json(), sort_keys=True),
+    }
+
+
+def require_kind(path: Path, file: Any, kind: Format) -> bool:
+    """Whether the file is of this kind, False where it says nothing, as hloc's; another or newer one is a DataError."""
+    if read_attribute(path, file, "format") is None:
+        return False
+    name = read_word(path, file, "format")
+    number = read_number(path, file, "format_number") if name == kind.name else None
+    kind.check({"format": name, "format_number": number}, path)
+    return True
+
+
+def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+    """The settings that differ, few and short: "keypoints = 2048 (now 4096)"; empty where none does."""
+    changed = [key for key in sorted({*before, *now}) if before.get(key) != now.get(key)]
+    told = ["descriptor"] if "descriptor" in changed else changed[:_TOLD]  # the others follow from it
+    more = f" and {len(changed) - _TOLD} more" if len(told) == _TOLD < len(changed) else ""
+    return ", ".join(f"{key} = {_short(before.get(key))} (now {_short(now.get(key))})" for key in told) + more
+
+
+def read_number(path: Path, item: Any, name: str) -> int:
+    """An attribute, of a file or a group, that is a whole number."""
+    return int(_parsed(path, item, name, operator.index))
+
+
+def read_word(path: Path, file: Any, name: str) -> str:
+    """An attribute that is a string."""
+    return str(_parsed(path, file, name, str.__str__))  # which takes nothing but a text
+
+
+def read_settings(path: Path, file: Any) -> dict[str, Any]:
+    settings: dict[str, Any] = _parsed(path, file, "settings", lambda text: dict(parse_json(text)))
+    return settings
+
+
+def _parsed(path: Path, item: Any, name: str, parse: Callable[[Any], Any]) -> Any:
+    value = read_attribute(path, item, name)
+    try:
+        return parse(value)
+    except (TypeError, ValueError) as error:
+        raise DataError(
+            f'{path} is damaged: its attribute "{name}" is missing or not what it should be. Write it again.'
+        ) from error
+
+
+def read_attribute(path: Path, item: Any, name: str) -> Any:
+    """An attribute of a file or a group, whatever it is; None where there is none."""
+    with _reading(path):
+        return item.attrs.get(name)
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    """Whatever h5py raises within the block becomes a DataError about the file."""
+    try:
+        yield
+    except KeypatchError:
+        raise
+    except Exception as error:  # KeyError, OSError, RuntimeError, TypeError, ValueError: damage has no type of its own
+        raise DataError(f"{path} is damaged ({error}). Write or copy it again.") from error
+
+
+def _short(value: Any) -> str:
+    """A setting as it is told; of a hash its beginning."""
+    return _HASH.sub(lambda found: found[0][:8], str(value))
+
+
 CONVENTION = (
     "keypoints: pixels, the centre of the top-left pixel is (0, 0); scales: sigma of the interest point in pixels; "
     "oris: degrees clockwise on screen from the x axis; pixels of the file as stored, unless settings.turn_by_exif"
@@ -32,12 +119,16 @@ _SMALLEST_SHARE = 1000  # no compression of HDF5's makes an array smaller than t
 class FeatureReader:
     """A feature file, ours or hloc's, opened for reading; use it in a `with`."""
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | PathLike[str]) -> None:
         """Raises DataError: the file is missing, damaged, of another kind, or of a newer format."""
         self.path = Path(path)
         self._file = open_h5(self.path)
         try:
-            self.settings, self.descriptor = _read_head(self.path, self._file)
+            ours = require_kind(self.path, self._file, FEATURES)
+            if not ours:
+                require_array(self.path, self._file, "keypoints", "feature file", "Write one with `keypatch describe`.")
+            self.settings: dict[str, Setting] = read_settings(self.path, self._file) if ours else {}
+            self.descriptor = read_word(self.path, self._file, "descriptor") if ours else "unknown"
         except BaseException:
             self._file.close()
             raise
@@ -50,26 +141,26 @@ class FeatureReader:
 
     def names(self) -> list[str]:
         """The photos in it, sorted; a name that leads out of a folder raises DataError."""
-        return [safe_name(name, str(self.path)) for name in group_names(self._file)]
+        return [safe_name(name, str(self.path)) for name in group_names(self._file, "keypoints")]
 
     def require(self, names: Iterable[str]) -> None:
         """DataError if it lacks one of these photos."""
         known = self.names()
         missing = min(set(names).difference(known), default=None)
         if missing is not None:
-            raise DataError(f"{self.path} has no features of {missing}. {_remedy(missing, known)}")
+            raise DataError(f"{self.path} has no features for {missing}. {_remedy(missing, known)}")
 
     def read(self, name: str) -> Features:
         """The features of a photo; keypoints of a foreign file without scales have the sigma 1."""
-        group = self._group(name)
+        group = find_group(self.path, self._file, name)
         keypoints = self.keypoints(name, sigma=1.0)
-        descriptors = self._array(group, "descriptors")
+        descriptors = read_array(self.path, group, "descriptors")
         if descriptors is None:
             raise DataError(f"{self.path}: {name} has no descriptors. Describe the photo.")
         if descriptors.ndim != 2 or len(keypoints) not in descriptors.shape:
             raise DataError(
-                f"{self.path}: {name} has {len(keypoints)} keypoints but descriptors of the shape {descriptors.shape}; "
-                f"(dim, {len(keypoints)}) was expected. Write the file again."
+                f"{self.path}: {name} has {len(keypoints)} keypoints but descriptors of shape {descriptors.shape}; "
+                f"expected (dim, {len(keypoints)}). Write the file again."
             )
         rows = descriptors.T if descriptors.shape[1] == len(keypoints) else descriptors
         if not np.isfinite(rows).all():
@@ -79,8 +170,8 @@ class FeatureReader:
 
     def keypoints(self, name: str, sigma: float | None = None) -> Keypoints:
         """The keypoints of a photo; `sigma` is theirs where the file has no scales, which is an error without it."""
-        group = self._group(name)
-        arrays = {key: self._array(group, key) for key in ("keypoints", "scales", "oris", "scores", "shapes")}
+        group = find_group(self.path, self._file, name)
+        arrays = {key: read_array(self.path, group, key) for key in ("keypoints", "scales", "oris", "scores", "shapes")}
         shape = arrays.pop("shapes")
         try:
             found = from_hloc(**arrays, sigma=sigma)  # type: ignore[arg-type]
@@ -90,28 +181,27 @@ class FeatureReader:
 
     def image_size(self, name: str) -> tuple[int, int]:
         """(width, height) of a photo, or (0, 0) where the file does not say."""
-        size = self._array(self._group(name), "image_size")
+        size = read_array(self.path, find_group(self.path, self._file, name), "image_size")
         if size is None:
             return 0, 0
         if size.shape != (2,) or not np.isfinite(size).all() or (size < 0).any():  # type: ignore[operator]
             raise DataError(f"{self.path}: the image_size of {name} is not a width and a height. Write the file again.")
         return int(size[0]), int(size[1])
 
-    def _group(self, name: str) -> Any:
-        return find_group(self.path, self._file, name)
 
-    def _array(self, group: Any, key: str) -> NDArray[np.generic] | None:
-        return read_array(self.path, group, key)
-
-
-def read_names(path: str | Path) -> list[str]:
+def read_names(path: str | PathLike[str]) -> list[str]:
     """The names of the photos in a feature file."""
     with FeatureReader(path) as reader:
         return reader.names()
 
 
-def read_features(path: str | Path, name: str) -> Features:
-    """The features of one photo in a feature file, ours or hloc's."""
+def read_features(path: str | PathLike[str], name: str) -> Features:
+    """The features of one photo in a feature file, ours or hloc's.
+
+    >>> features = kp.describe("photos", "features.h5", "rootsift", kp.Extraction(keypoints=500))
+    >>> len(kp.read_features(features, "a.jpg"))
+    500
+    """
     with FeatureReader(path) as reader:
         return reader.read(name)
 
@@ -119,7 +209,7 @@ def read_features(path: str | Path, name: str) -> Features:
 def feature_attributes(descriptor: str, settings: Mapping[str, Setting], origin: Provenance) -> Attributes:
     """What a file of features says about itself."""
     return {
-        **make_head(FORMAT, NUMBER, settings, origin),
+        **make_head(FEATURES, settings, origin),
         "convention": CONVENTION,
         "descriptor": descriptor,
         "patch_sigmas": float(settings["patch_sigmas"] or 0),
@@ -129,7 +219,7 @@ def feature_attributes(descriptor: str, settings: Mapping[str, Setting], origin:
 def write_features(
     group: Any, features: Features, *, half: bool = False, stamp: Mapping[str, str | int] | None = None
 ) -> None:
-    """Fill the new group of a photo; `half` keeps descriptors, and nothing else, as float16; `stamp` as in `stamps`."""
+    """Fill the new group of a photo; `half` keeps descriptors alone as float16; `stamp` says of which photo."""
     group.attrs.update(stamp or {})
     keypoints = features.keypoints
     for key, array in to_hloc(keypoints.without_shape()).items():
@@ -156,23 +246,20 @@ def open_h5(path: Path, kind: str = "feature file") -> Any:
 
 def require_array(path: Path, file: Any, key: str, kind: str, remedy: str) -> None:
     """DataError if no group has an array of this name: so it is no file of that kind, whoever wrote it."""
-
-    def is_one(name: str, item: object) -> bool | None:
-        return True if isinstance(item, h5py.Dataset) and name.endswith(f"/{key}") else None  # None goes on
-
-    if not file.visititems(is_one):
-        raise DataError(f'{path} is no {kind}: it has no array "{key}" of a photo. {remedy}')
+    if not group_names(file, key):
+        raise DataError(f'{path} is not a {kind}: it has no array "{key}". {remedy}')
 
 
-def group_names(file: Any) -> list[str]:
-    """The groups that hold keypoints, sorted; links to elsewhere are not followed."""
-    found = list[str]()
-
-    def note(name: str, item: object) -> None:
-        if isinstance(item, h5py.Dataset) and name.endswith("/keypoints"):
-            found.append(name.removesuffix("/keypoints"))
-
-    file.visititems(note)
+def group_names(file: Any, key: str | None = None) -> list[str]:
+    """The groups that hold an array of this name, or any, sorted; a link anywhere in the file raises DataError."""
+    path, links, found = Path(file.filename), list[tuple[bytes, int]](), set[str]()
+    with _reading(path):  # h5py's own classes take four times as long, and lose what their visitor raises
+        file.id.links.visit(lambda name, info: links.append((name, info.type)), info=True)
+        for name, kind in links:
+            _require_inside(path, name.decode(), kind == h5py.h5l.TYPE_HARD)
+            group, _, array = name.decode().rpartition("/")
+            if group and key in (None, array) and h5py.h5o.get_info(file.id, name).type == h5py.h5o.TYPE_DATASET:
+                found.add(group)
     return sorted(found)
 
 
@@ -191,36 +278,75 @@ def _remedy(missing: str, known: Sequence[str]) -> str:
 
 def find_group(path: Path, file: Any, name: str) -> Any:
     """The group of a photo; a name that is not there, or that a link leads to, raises DataError."""
-    group = file
-    for part in name.split("/"):
-        link = group.get(part, getlink=True) if part and isinstance(group, h5py.Group) else None
-        if not isinstance(link, h5py.HardLink):
-            raise DataError(f'{path} has no photo "{name}".')
-        group = group[part]
-    if not isinstance(group, h5py.Group):
+    group = get_group(path, file, name)
+    if group is None:
         raise DataError(f'{path} has no photo "{name}".')
     return group
 
 
+def get_group(path: Path, file: Any, name: str) -> Any:
+    """The group of this name, or None; DataError where a link leads to it."""
+    group = file
+    for part in name.split("/"):
+        group = _child(path, group, part)
+    return group if isinstance(group, h5py.Group) else None
+
+
 def read_array(path: Path, group: Any, key: str) -> NDArray[np.generic] | None:
-    """An array of numbers, or None where there is none; float16 becomes float32."""
-    if not isinstance(group.get(key, getlink=True), h5py.HardLink):
+    """An array of numbers, or None where there is none; float16 becomes float32.
+
+    Raises:
+        DataError: it is damaged, or not in the file itself: HDF5 would read any other file that this one names.
+    """
+    item = _child(path, group, key)
+    if item is None:
         return None
-    item = group[key]
-    if not isinstance(item, h5py.Dataset) or item.dtype.kind not in "fiu":
-        raise DataError(f"{path}: {group.name}/{key} is not an array of numbers. Write the file again.")
-    stored = min(item.id.get_storage_size(), path.stat().st_size)  # nothing is stored of values never written
-    if item.nbytes > _SMALLEST_SHARE * stored:
-        raise DataError(f"{path}: {group.name}/{key} claims {item.nbytes} bytes, more than the file can hold.")
-    try:
+    with _reading(path):
+        if not isinstance(item, h5py.Dataset) or item.dtype.kind not in "fiu":
+            raise DataError(f"{path}: {group.name}/{key} is not an array of numbers. Write the file again.")
+        if item.external is not None or item.is_virtual:
+            raise DataError(f"{path}: {group.name}/{key} is kept in another file. Write it into this one.")
+        stored = min(item.id.get_storage_size(), path.stat().st_size)  # nothing is stored of values never written
+        if item.nbytes > _SMALLEST_SHARE * stored:
+            raise DataError(f"{path}: {group.name}/{key} claims {item.nbytes} bytes, more than the file can hold.")
         array = item[()]
-    except OSError as error:
-        raise DataError(f"{path}: {group.name}/{key} is damaged ({error}). Write the file again.") from error
-    return np.asarray(array, np.float32 if array.dtype == np.float16 else array.dtype)
+        return np.asarray(array, np.float32 if array.dtype == np.float16 else array.dtype)
 
 
-def _read_head(path: Path, file: Any) -> tuple[dict[str, Setting], str]:
-    if not require_kind(path, file, FORMAT, NUMBER):
-        require_array(path, file, "keypoints", "feature file", "Write one with `keypatch describe`.")
-        return {}, "unknown"
-    return read_settings(path, file), read_text(path, file, "descriptor")
+def _child(path: Path, group: Any, name: str) -> Any:
+    """What lies under this name in the group, or None."""
+    with _reading(path):
+        link = group.get(name, getlink=True) if name and isinstance(group, h5py.Group) else None
+        if link is None:
+            return None
+        _require_inside(path, name, isinstance(link, h5py.HardLink))
+        return group[name]
+
+
+def _require_inside(path: Path, name: str, inside: bool) -> None:
+    if not inside:
+        raise DataError(f'{path}: "{name}" is a link, which may lead to other files. Write what it leads to instead.')
+
+
+BYTES, HASH = "photo_bytes", "photo_sha256"  # attributes of the photo's group
+
+
+def stamp(path: Path) -> Mapping[str, str | int]:
+    """The attributes of a group whose features are of this photo."""
+    return {BYTES: path.stat().st_size, HASH: hash_file(path)}
+
+
+def require_same_photos(features: Path, photos: Iterable[Photo]) -> None:
+    """DataError if the file has features of another photo of the same name; those without a stamp are believed."""
+    with open_h5(features) as file:
+        for name, path, _ in photos:
+            group = find_group(features, file, name)
+            known = {each: read_attribute(features, group, each) for each in (BYTES, HASH)}
+            if known[HASH] is not None and path.is_file() and not _same(path, known):
+                raise DataError(
+                    f"{name} in {features} is a different photo from {path}. Choose another output, or delete the file."
+                )
+
+
+def _same(path: Path, known: Mapping[str, object]) -> bool:
+    return str(path.stat().st_size) == str(known[BYTES]) and hash_file(path) == str(known[HASH])

@@ -14,19 +14,30 @@ from glob import escape
 from io import BytesIO
 from itertools import count
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import h5py
 
 from keypatch.errors import DataError, KeypatchError
-from keypatch.features.feature_files import open_h5
-from keypatch.features.heads import KINDS, Attributes, differences, read_number, read_settings, read_text
-from keypatch.features.photos import LIST_SUFFIX, SUFFIXES
-from keypatch.files import PARTIAL_SUFFIX, lock, reason, write_atomically
+from keypatch.features.feature_files import (
+    FEATURES,
+    MATCHES,
+    Attributes,
+    differences,
+    group_names,
+    open_h5,
+    read_attribute,
+    read_number,
+    read_settings,
+    read_word,
+)
+from keypatch.files import PARTIAL_SUFFIX, lock, reason, require_place, write_atomically
+from keypatch.images import LIST_SUFFIX, SUFFIXES
 
 Write = Callable[[Any], None]  # fills a new group of h5py
 
 _OTHERS = {*SUFFIXES, LIST_SUFFIX, ".csv", ".json"}
+_TITLES = {each.name: each.title for each in (FEATURES, MATCHES)}
 _FEW = 32  # groups: not worth a merge before the end
 _TABLES = 512  # bytes a group takes at most in HDF5's tables of names, which a merge may lay out anew
 
@@ -67,7 +78,10 @@ class GrowingFile:
         with write_atomically(self.path) as file:
             with self.path.open("rb") as old:
                 shutil.copyfileobj(old, file)
-            _reserve(file, sum(part.stat().st_size for part in parts) + _TABLES * len(self.keys))
+            file.flush()
+            if hasattr(os, "posix_fallocate"):  # not on macOS and Windows; HDF5 would not survive a full disk
+                more = sum(part.stat().st_size for part in parts) + _TABLES * len(self.keys)
+                os.posix_fallocate(file.fileno(), file.tell(), more)
             with h5py.File(file.name, "r+") as whole:
                 for part in parts:
                     _copy_new(part, whole)
@@ -95,23 +109,18 @@ class GrowingFile:
         leftovers = f".{escape(self.path.name)}.*{PARTIAL_SUFFIX}"
         for stale in [*self.parts.glob(f".*{PARTIAL_SUFFIX}"), *self.path.parent.glob(leftovers)]:
             stale.unlink()
-        if not self.is_new:
-            self._require_same_settings()
-        else:
+        if self.is_new:
             self._create(self.path, {})
+        elif changed := differences(_settings_of(self.path), _settings_in(self.attributes)):
+            raise KeypatchError(
+                f"{self.path} was started with other settings: {changed}. Choose another output, or delete {self.path}."
+            )
         for part in self.parts.glob("*.h5"):  # of a file that was deleted since, perhaps with other settings
             if _settings_of(part) != _settings_in(self.attributes):
                 part.unlink()
         self.keys = _keys_in(self.path).union(*map(_keys_in, self.parts.glob("*.h5")))
         self._merged = len(self.keys)
         self.merge()
-
-    def _require_same_settings(self) -> None:
-        changed = differences(_settings_of(self.path), _settings_in(self.attributes))
-        if changed:
-            raise KeypatchError(
-                f"{self.path} was begun with other settings: {changed}. Choose another output, or delete {self.path}."
-            )
 
 
 @contextmanager
@@ -145,54 +154,27 @@ def grow_file(path: Path, attributes: Attributes, every: float = 0.0) -> Iterato
                     parts.rmdir()
 
 
-def require_place(path: Path) -> None:
-    """KeypatchError unless the file can lie there, before any work."""
-    if path.is_dir():
-        raise KeypatchError(f"{path} is a folder. Name a file in it.")
-    if not path.absolute().parent.exists():
-        raise KeypatchError(f"{path} cannot be written: there is no folder {path.parent}. Create it first.")
-
-
 def require_output(path: Path, kind: str) -> None:
-    """KeypatchError unless a file of this kind can lie there: a new one under a fitting name, or one to go on with."""
+    """KeypatchError unless a file of this kind can lie there: a new one under a fitting name, or one to add to."""
     require_place(path)
     if path.suffix.lower() in _OTHERS:
-        raise KeypatchError(f"{path} would hold HDF5, which nobody expects in a file {path.suffix}. Name it .h5.")
+        raise KeypatchError(f"{path} will be an HDF5 file, not a {path.suffix}. Name it .h5.")
     if path.exists():
         with open_h5(path) as file:
-            if str(file.attrs.get("format")) != kind:
-                raise DataError(f"{path} exists and is no {KINDS[kind]} of keypatch. Choose another output.")
-
-
-def keys_of(file: Any) -> list[str]:
-    """The groups that hold arrays, sorted; links to elsewhere are not followed."""
-    found = set[str]()
-
-    def note(name: str, item: object) -> None:
-        if isinstance(item, h5py.Dataset) and "/" in name:
-            found.add(name.rpartition("/")[0])
-
-    file.visititems(note)
-    return sorted(found)
-
-
-def _reserve(file: IO[bytes], more: int) -> None:
-    """Room on the disk for this many bytes at the end, or the OSError that HDF5 would not survive."""
-    file.flush()
-    if hasattr(os, "posix_fallocate"):  # not on macOS and Windows
-        os.posix_fallocate(file.fileno(), file.tell(), more)
+            if str(read_attribute(path, file, "format")) != kind:
+                raise DataError(f"{path} exists and is not a {_TITLES[kind]} of keypatch. Choose another output.")
 
 
 def _copy_new(part: Path, whole: Any) -> None:
     with open_h5(part) as one:
-        for key in keys_of(one):
+        for key in group_names(one):
             if key not in whole:  # it is, if the process was killed between the merge and the removal of the parts
                 one.copy(key, whole, key)
 
 
 def _keys_in(path: Path) -> set[str]:
     with open_h5(path) as file:
-        return set(keys_of(file))
+        return set(group_names(file))
 
 
 def _settings_in(attributes: Attributes) -> dict[str, Any]:
@@ -202,5 +184,5 @@ def _settings_in(attributes: Attributes) -> dict[str, Any]:
 
 def _settings_of(path: Path) -> dict[str, Any]:
     with open_h5(path) as file:
-        known = {"format": read_text(path, file, "format"), "format_number": read_number(path, file, "format_number")}
+        known = {"format": read_word(path, file, "format"), "format_number": read_number(path, file, "format_number")}
         return {**known, **read_settings(path, file)}

@@ -10,10 +10,9 @@ from torch import Tensor
 
 from keypatch.detection import make_detector
 from keypatch.errors import KeypatchError
-from keypatch.features.extracting import Extraction, extract
-from keypatch.features.features import Features
+from keypatch.features.extraction import DESCRIPTOR, Extraction, extract_grey
 from keypatch.geometry import to_hloc
-from keypatch.zoo import find
+from keypatch.zoo import load
 
 _GREY = (0.299, 0.587, 0.114)  # of R, G and B, as OpenCV and Pillow weigh them
 
@@ -27,7 +26,7 @@ class Extractor:
 
     default_conf: ClassVar[dict[str, Any]] = {
         "name": "keypatch",
-        "descriptor": "hynet-notredame",  # whatever keypatch.find takes
+        "descriptor": DESCRIPTOR,  # whatever keypatch.load takes
         "detector": "dog",
         "max_keypoints": 2048,  # -1: all
         "rule": Extraction.rule,
@@ -43,27 +42,26 @@ class Extractor:
                 f"The extractor has no setting {unknown}. Its settings: {', '.join(self.default_conf)}."
             )
         budget = None if conf["max_keypoints"] == -1 else conf["max_keypoints"]
-        self.describer = find(conf["descriptor"])
+        self.describer = load(conf["descriptor"])
         self.extraction = Extraction(make_detector(conf["detector"]), budget, conf["rule"], upright=conf["upright"])
 
     def _forward(self, data: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """From data["image"], (1, 1 or 3, h, w) with values 0..1, to what hloc writes, each with a first axis of 1."""
         image = data["image"]
-        features = extract(_grey(image), self.describer, self.extraction)
-        return {name: torch.from_numpy(array)[None].to(image.device) for name, array in _arrays(features).items()}
-
-
-def _arrays(features: Features) -> dict[str, NDArray[np.float32]]:
-    """keypoints (n, 2), scales, oris, scores (n,), descriptors (dim, n)."""
-    arrays = to_hloc(features.keypoints.without_shape())
-    return {"scores": np.zeros(len(features), np.float32), **arrays, "descriptors": features.descriptors.T.copy()}
+        features = extract_grey(_grey(image), self.describer, self.extraction)
+        arrays = {  # keypoints (n, 2), scales, oris, scores (n,), descriptors (dim, n)
+            "scores": np.zeros(len(features), np.float32),
+            **to_hloc(features.keypoints.without_shape()),
+            "descriptors": features.descriptors.T.copy(),
+        }
+        return {name: torch.from_numpy(array)[None].to(image.device) for name, array in arrays.items()}
 
 
 def _grey(image: Tensor) -> NDArray[np.uint8]:
     if image.ndim != 4 or len(image) != 1 or image.shape[1] not in (1, 3):
-        raise KeypatchError(f"One image (1, 1 or 3, h, w) was expected, not an array of shape {tuple(image.shape)}.")
+        raise KeypatchError(f"Expected one image (1, 1 or 3, h, w), not an array of shape {tuple(image.shape)}.")
     if not (image.min() >= -1e-6 and image.max() <= 1 + 1e-6):
-        raise KeypatchError(f"The image's values go from {image.min():g} to {image.max():g}; they should be in 0..1.")
+        raise KeypatchError(f"The image's values should be in 0..1, but range from {image.min():g} to {image.max():g}.")
     channels = image[0].float().cpu()
     grey = channels[0] if len(channels) == 1 else torch.einsum("chw,c->hw", channels, torch.tensor(_GREY))
     pixels: NDArray[np.uint8] = (255 * grey).round().clamp(0, 255).to(torch.uint8).numpy()

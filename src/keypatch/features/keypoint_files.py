@@ -7,10 +7,10 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from keypatch.colmap.database import open_colmap_database
 from keypatch.errors import DataError, KeypatchError
-from keypatch.features.colmap_database import open_colmap_database
 from keypatch.features.feature_files import FeatureReader
-from keypatch.files import reason
+from keypatch.files import read_head
 from keypatch.geometry import Keypoints
 from keypatch.geometry.converters import from_colmap
 
@@ -28,13 +28,7 @@ class KeypointSource(Protocol):
 def open_keypoints(path: str | Path, sigma: float | None = None) -> KeypointSource:
     """The keypoints in a file of any of the kinds; `sigma` is that of all where the file has no scales."""
     path = Path(path)
-    if sigma is not None and not 0 < sigma < np.inf:
-        raise KeypatchError(f"sigma {sigma} must be above 0: the scale in pixels of keypoints that have none.")
-    try:
-        with path.open("rb") as file:
-            head = file.read(16)
-    except OSError as error:
-        raise DataError(f"The keypoints {path} cannot be read: {reason(error)}.") from error
+    head = read_head(path)
     if head.startswith(b"\x89HDF"):
         return HlocKeypoints(path, sigma)
     return ColmapKeypoints(path, sigma) if head.startswith(b"SQLite format 3") else CsvKeypoints(path, sigma)
@@ -81,7 +75,7 @@ class CsvKeypoints:
             raise DataError(f"{self._path} has no keypoints of {name}.")
         x, y, sigma, angle, response = table.T
         if np.isnan(sigma).any() and self._sigma is None:
-            raise DataError(f"{self._path}: keypoints of {name} have no sigma. Say with --sigma which all shall have.")
+            raise DataError(f"{self._path}: the keypoints of {name} have no scale. Set it with --sigma.")
         sigma = np.nan_to_num(sigma, nan=self._sigma or 0)
         strength = None if np.isnan(response).any() else response
         try:
@@ -97,7 +91,7 @@ def _read_csv(path: Path) -> dict[str, NDArray[np.float32]]:
         with path.open(encoding="utf-8-sig", newline="") as file:
             reader = csv.DictReader(file)
             if not {"x", "y"} <= set(reader.fieldnames or ()):
-                raise DataError(f"{path} is no table of keypoints: its first line must name the columns x and y.")
+                raise DataError(f"{path} is not a keypoint table: its first line must name the columns x and y.")
             if "image" not in (reader.fieldnames or ()):
                 rows[_EVERY] = []
             for row in reader:
@@ -105,13 +99,10 @@ def _read_csv(path: Path) -> dict[str, NDArray[np.float32]]:
                     values = [float(row.get(column) or "nan") for column in _COLUMNS]
                 except ValueError as error:
                     raise DataError(f"{path}, line {reader.line_num}: {error}.") from None
-                rows.setdefault(_photo(row, f"{path}, line {reader.line_num}"), []).append(values)
+                photo = row.get("image", _EVERY)
+                if not photo:
+                    raise DataError(f"{path}, line {reader.line_num}: the column image is empty. Name the photo.")
+                rows.setdefault(photo, []).append(values)
     except (UnicodeDecodeError, csv.Error) as error:
-        raise DataError(f"{path} is neither hloc's h5 nor a COLMAP database nor a csv table.") from error
+        raise DataError(f"{path} is not an hloc .h5 file, a COLMAP database or a csv table.") from error
     return {name: np.array(values, np.float32).reshape(-1, len(_COLUMNS)) for name, values in rows.items()}
-
-
-def _photo(row: dict[str, str], place: str) -> str:
-    if row.get("image", _EVERY) in ("", None):
-        raise DataError(f"{place}: the column image is empty. Name the photo.")
-    return row.get("image", _EVERY)

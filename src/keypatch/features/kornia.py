@@ -6,22 +6,23 @@ import torch
 from torch import Tensor, nn
 
 from keypatch.errors import KeypatchError
+from keypatch.features.extraction import DESCRIPTOR
 from keypatch.networks import prepare
 from keypatch.networks.patch_network import unit_length
-from keypatch.zoo.finding import load_network
+from keypatch.zoo.loading import load_network
 
 _AT_ONCE = 64  # patches whose maps stay in the cache: kornia hands over those of a whole photograph
 
 
 class PatchDescriptor(nn.Module):
-    """Grey patches (n, 1, side, side) with values 0..1 to the descriptors (n, dim) that `keypatch.find` would give.
+    """Grey patches (n, 1, side, side) with values 0..1 to the descriptors (n, dim) that `keypatch.load` would give.
 
     An ordinary torch module: it moves to any device, has gradients and can be trained further. It is made in
     evaluation mode. Patches of another side than `patch_size` are resized; `patch_sigmas` is the side of the square of
     the photograph that a patch should show, so kornia's frames should have the scale patch_sigmas / 2 * sigma.
     """
 
-    def __init__(self, descriptor: str | Path = "hynet-notredame") -> None:
+    def __init__(self, descriptor: str | Path = DESCRIPTOR) -> None:
         super().__init__()
         self.network = load_network(descriptor)[1]
         self.dim = self.network.dim
@@ -32,7 +33,7 @@ class PatchDescriptor(nn.Module):
     def forward(self, patches: Tensor) -> Tensor:
         if patches.ndim != 4 or patches.shape[1] != 1:
             raise KeypatchError(
-                f"Patches must be grey, of the shape (n, 1, side, side), found {tuple(patches.shape)}. "
+                f"Patches must be grey, of shape (n, 1, side, side), found {tuple(patches.shape)}. "
                 "Pass grayscale_descriptor=True to LAFDescriptor."
             )
         if patches.dtype not in (torch.float32, torch.float64):

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from keypatch.describers.protocol import Describer
 from keypatch.detection import Detector, Rule, make_detector
 from keypatch.errors import KeypatchError
-from keypatch.features.extracting import Extraction, describe_keypoints, detect
+from keypatch.features.extraction import DESCRIPTOR, Extraction, describe_keypoints, detect
 from keypatch.geometry import Keypoints, from_opencv, to_opencv
-from keypatch.zoo import find
+from keypatch.zoo import load
 
 Image = NDArray[np.uint8]
 Described = tuple[tuple[cv2.KeyPoint, ...], NDArray[np.float32] | None]
@@ -31,7 +31,7 @@ class Feature2D:
 
     def __init__(
         self,
-        descriptor: str | Path | Describer = "hynet-notredame",
+        descriptor: str | Path | Describer = DESCRIPTOR,
         keypoints: int | None = 2048,
         *,
         detector: str | Detector = "dog",
@@ -39,7 +39,7 @@ class Feature2D:
         upright: bool = False,
         device: str = "auto",
     ) -> None:
-        self.describer = find(descriptor, device) if isinstance(descriptor, str | Path) else descriptor
+        self.describer = load(descriptor, device) if isinstance(descriptor, str | Path) else descriptor
         found_by = make_detector(detector) if isinstance(detector, str) else detector
         self.extraction = Extraction(found_by, keypoints, rule, upright=upright)
 
@@ -56,8 +56,8 @@ class Feature2D:
         """
         if useProvidedKeypoints:
             raise KeypatchError(
-                "useProvidedKeypoints has no keypoints to use: Python's detectAndCompute takes none. Call "
-                "compute(image, keypoints)."
+                "useProvidedKeypoints is not supported: detectAndCompute takes no keypoints in Python. Call "
+                "compute(image, keypoints) instead."
             )
         grey = _grey(image)
         found = self._detect(grey, mask)
@@ -85,7 +85,7 @@ class Feature2D:
         if mask is None:
             return detect(grey, self.extraction)
         if np.shape(mask) != grey.shape:
-            raise KeypatchError(f"The mask has the shape {np.shape(mask)}, the image {grey.shape}: they must be equal.")
+            raise KeypatchError(f"The mask has shape {np.shape(mask)} but the image {grey.shape}. They must be equal.")
         masked = _Masked(self.extraction.detector, np.asarray(mask) != 0)
         return detect(grey, replace(self.extraction, detector=masked))
 
@@ -114,7 +114,7 @@ class _Masked:
 
 def _grey(image: Image) -> Image:
     if image is None:
-        raise KeypatchError("The image is None: cv2.imread gives that for a file that is missing or not an image.")
+        raise KeypatchError("The image is None: cv2.imread returns None if the file is missing or not an image.")
     channels = image.shape[2] if image.ndim == 3 else 1
     if image.ndim not in (2, 3) or image.dtype != np.uint8 or channels not in (1, 3, 4):
         raise KeypatchError(

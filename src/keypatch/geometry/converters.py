@@ -31,8 +31,8 @@ def from_opencv(keypoints: Sequence[cv2.KeyPoint], *, upright: bool = False) -> 
     unset = np.flatnonzero(degrees == -1)
     if len(unset) and not upright:
         raise KeypatchError(
-            f"{len(unset)} of {len(rows)} OpenCV keypoints have no angle (-1), the first of them keypoint {unset[0]}: "
-            "compute angles, or take all keypoints upright."
+            f"{len(unset)} of {len(rows)} OpenCV keypoints have no angle (-1), the first is keypoint {unset[0]}. "
+            "Compute angles, or make all keypoints upright."
         )
     angle = np.zeros_like(degrees) if upright else np.radians(degrees)
     return Keypoints(x, y, size * np.float32(0.5), angle, None, response)
@@ -56,7 +56,7 @@ def from_colmap(rows: ArrayLike, sigma: float | None = None) -> Keypoints:
     """
     table = _numbers(rows, "COLMAP's keypoints")
     if table.ndim != 2 or table.shape[1] not in (2, 4, 6):
-        raise KeypatchError(f"COLMAP's keypoints are rows of 2, 4 or 6 columns, not an array of shape {table.shape}.")
+        raise KeypatchError(f"COLMAP's keypoints must have 2, 4 or 6 columns, not shape {table.shape}.")
     xy = table[:, :2] - COLMAP_CORNER
     if table.shape[1] == 6:
         return _from_frames(xy, table[:, 2:].reshape(-1, 2, 2))
@@ -91,7 +91,7 @@ def from_hloc(
     """
     xy = _numbers(keypoints, "hloc's keypoints")
     if xy.ndim != 2 or xy.shape[1] < 2:
-        raise KeypatchError(f"hloc's keypoints have the shape (n, 2), not {xy.shape}.")
+        raise KeypatchError(f"hloc's keypoints must have shape (n, 2), not {xy.shape}.")
     if scales is None:
         scale = _one_sigma(len(xy), sigma, "hloc's keypoints without scales")
     else:
@@ -122,7 +122,7 @@ def from_laf(laf: ArrayLike, patch_sigmas: float) -> Keypoints:
     if frames.ndim == 4 and len(frames) == 1:
         frames = frames[0]
     if frames.ndim != 3 or frames.shape[1:] != (2, 3):
-        raise KeypatchError(f"kornia's frames have the shape (n, 2, 3), of one photograph, not {frames.shape}.")
+        raise KeypatchError(f"kornia's frames must have shape (n, 2, 3), for one image, not {frames.shape}.")
     return _from_frames(frames[:, :, 2], frames[:, :, :2] / _half_side(patch_sigmas))
 
 
@@ -154,16 +154,16 @@ def _numbers(value: ArrayLike, what: str) -> Float64:
 
 def _one_sigma(n: int, sigma: float | None, what: str) -> Float64:
     if sigma is None:
-        raise KeypatchError(f"{what} have no scale: say which sigma, in pixels, all of them shall have.")
+        raise KeypatchError(f"{what} have no scale. Pass sigma, in pixels, to use for all of them.")
     return np.full(n, sigma, np.float64)
 
 
 def _half_side(patch_sigmas: float) -> float:
     if not 0 < patch_sigmas < np.inf:
-        raise KeypatchError(f"patch_sigmas {patch_sigmas} must be above 0: the side of the patch in sigmas.")
+        raise KeypatchError(f"patch_sigmas, the side of a patch in sigmas, must be above 0, not {patch_sigmas}.")
     return patch_sigmas / 2
 
 
 def _refuse_shapes(keypoints: Keypoints, where: str) -> None:
     if keypoints.shape is not None:
-        raise KeypatchError(f"The keypoints' shapes do not fit into {where}; to do without, use without_shape().")
+        raise KeypatchError(f"{where} cannot hold the keypoints' shapes. Drop them with without_shape().")

@@ -92,7 +92,7 @@ def _half_octaves(steps: NDArray[np.float64], image_side: int) -> NDArray[np.int
 def _check_image(image: Image) -> None:
     if image.ndim != 2 or image.size == 0 or image.dtype not in (np.uint8, np.float32):
         raise KeypatchError(
-            f"Patches are cut from a grey image (h, w) of uint8 or float32, not {image.dtype} of shape {image.shape}."
+            f"Patches need a grey image (h, w) of uint8 or float32, not {image.dtype} of shape {image.shape}."
         )
     if image.dtype != np.uint8 and not np.isfinite(image).all():
         raise KeypatchError("Patches cannot be cut from an image with values that are not finite.")

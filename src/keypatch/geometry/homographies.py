@@ -2,11 +2,13 @@
 
 import math
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from keypatch.errors import KeypatchError
+from keypatch.errors import DataError, KeypatchError
+from keypatch.files import read_text
 from keypatch.geometry.keypoints import Keypoints, rotations
 
 Matrix = NDArray[np.float64]
@@ -68,6 +70,26 @@ def random_homography(rng: np.random.Generator, size: tuple[int, int], ranges: V
     return View(shifted, (math.ceil(extent[0]), math.ceil(extent[1])))
 
 
+def read_matrix(path: Path) -> Matrix:
+    """A 3x3 matrix as plain text, row by row: a homography, or the intrinsics K of a camera.
+
+    Raises:
+        DataError: the file is missing or is no such matrix, or a singular one, which is neither of the two.
+    """
+    try:
+        values = np.array(read_text(path).replace(",", " ").split(), np.float64)
+    except ValueError:
+        raise DataError(f"{path} is not a matrix of nine numbers in plain text.") from None
+    if values.shape != (9,) or not np.isfinite(values).all():
+        raise DataError(f"{path} has {len(values)} numbers; expected a 3x3 matrix of finite numbers.")
+    matrix = values.reshape(3, 3)
+    if np.linalg.matrix_rank(matrix) < 3:
+        raise DataError(
+            f"{path} holds a singular matrix, which is neither a homography nor a camera. Write the file again."
+        )
+    return matrix
+
+
 def _translation(x: float, y: float) -> Matrix:
     return np.array([[1.0, 0.0, x], [0.0, 1.0, y], [0.0, 0.0, 1.0]])
 
@@ -75,12 +97,12 @@ def _translation(x: float, y: float) -> Matrix:
 def _matrix(homography: ArrayLike) -> Matrix:
     h = np.asarray(homography, np.float64)
     if h.shape != (3, 3) or not np.isfinite(h).all():
-        raise KeypatchError(f"A homography is a finite 3x3 matrix, not one of the dimensions {h.shape}.")
+        raise KeypatchError(f"A homography must be a finite 3x3 matrix; found shape {h.shape}.")
     return h
 
 
 def _depth(carried: NDArray[np.float64]) -> NDArray[np.float64]:
     depth = carried[:, 2]
     if np.any(np.abs(depth) <= 1e-12 * np.abs(carried).max(initial=0)) or not np.isfinite(carried).all():
-        raise KeypatchError("A point lies on the homography's horizon, or is not finite: leave it out.")
+        raise KeypatchError("A point lies on the homography's horizon or is not finite. Leave it out.")
     return depth

@@ -41,7 +41,7 @@ def frame_overlap(first: Keypoints, second: Keypoints, reach: float = 12.0) -> N
     to about 0.005. As usual in the field a turn alone does not lower the overlap.
     """
     if len(first) != len(second):
-        raise KeypatchError(f"Overlaps are of frames one by one, but there are {len(first)} and {len(second)}.")
+        raise KeypatchError(f"Overlaps need two lists of the same length, not {len(first)} and {len(second)} frames.")
     number = np.arange(1024)
     radius, turn = np.sqrt((number + 0.5) / 1024), number * math.pi * (3 - math.sqrt(5))  # a sunflower's seeds
     disc = reach * np.stack([radius * np.cos(turn), radius * np.sin(turn)])  # (2, 1024)

@@ -13,6 +13,10 @@ class Keypoints:
     """Interest points as arrays of one length n.
 
     The frame of a keypoint is the matrix sigma * shape @ R(angle). Whatever arrays are given become float32.
+
+    >>> kp.Keypoints(x=[10, 20], y=[5, 7], sigma=[2, 2], angle=[0, 1.57]).xy
+    array([[10.,  5.],
+           [20.,  7.]])
     """
 
     x: NDArray[np.float32]  # pixels; the centre of the top-left pixel is (0, 0)
@@ -63,7 +67,7 @@ class Keypoints:
         places, matrices = np.asarray(xy, np.float64).reshape(-1, 2), np.asarray(frames, np.float64).reshape(-1, 2, 2)
         area = matrices[:, 0, 0] * matrices[:, 1, 1] - matrices[:, 0, 1] * matrices[:, 1, 0]
         if not np.all(area > 0):  # also catches nan
-            raise KeypatchError(f"Frame {np.argmin(area > 0)} is flat, mirrored or not finite: leave it out.")
+            raise KeypatchError(f"Frame {np.argmin(area > 0)} is flat, mirrored or not finite. Leave it out.")
         sigma = np.sqrt(area)
         # The rotation nearest to a 2x2 matrix of positive determinant is that of its (a11 + a22, a21 - a12).
         angle = np.arctan2(matrices[:, 1, 0] - matrices[:, 0, 1], matrices[:, 0, 0] + matrices[:, 1, 1])
@@ -86,7 +90,7 @@ def rotations(angle: ArrayLike) -> NDArray[np.float64]:
 def _checked(name: str, value: ArrayLike, expected: tuple[int, ...]) -> NDArray[np.float32]:
     array = np.asarray(value, np.float32)
     if array.shape != expected:
-        raise KeypatchError(f"The keypoints' {name} must have the shape {expected}, as x has, not {array.shape}.")
+        raise KeypatchError(f"The keypoints' {name} must have shape {expected} to match x, not {array.shape}.")
     if not np.isfinite(array).all():
         first = int(np.argwhere(~np.isfinite(array))[0, 0])
         raise KeypatchError(f"Keypoint {first} has {name} {array[first]}; every value must be finite.")

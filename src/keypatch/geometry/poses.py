@@ -22,12 +22,12 @@ class Pose:
         rotation, translation = np.asarray(self.rotation, np.float64), np.asarray(self.translation, np.float64)
         if rotation.shape != (3, 3) or translation.shape != (3,):
             raise KeypatchError(
-                f"A pose is a 3x3 rotation and a translation of 3, not {rotation.shape} and {translation.shape}."
+                f"A pose needs a rotation (3, 3) and a translation (3,), not {rotation.shape} and {translation.shape}."
             )
         # files print rotations with few digits; a mirroring or a scaled matrix is far off
         is_rotation = np.abs(rotation @ rotation.T - np.eye(3)).max() < 1e-3 and np.linalg.det(rotation) > 0
         if not (is_rotation and np.isfinite(translation).all()):
-            raise KeypatchError("A pose's matrix is no rotation, or its translation is not finite.")
+            raise KeypatchError("The pose's matrix is not a rotation, or its translation is not finite.")
         object.__setattr__(self, "rotation", rotation)
         object.__setattr__(self, "translation", translation)
 
@@ -61,6 +61,17 @@ def relative_pose(first: Pose, second: Pose) -> Pose:
     return Pose(rotation, second.translation - rotation @ first.translation)
 
 
+def quaternion_rotation(quaternion: ArrayLike) -> Float64:
+    """(3, 3) the rotation of a quaternion w, x, y, z."""
+    values = np.asarray(quaternion, np.float64)
+    norm = float(np.linalg.norm(values))
+    if not 0.9 < norm < 1.1:
+        raise KeypatchError(f"The quaternion has length {norm}, not 1.")
+    w, x, y, z = values / norm
+    cross = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
+    return np.asarray(np.eye(3) + 2 * w * cross + 2 * cross @ cross)
+
+
 def rotation_angle(first: ArrayLike, second: ArrayLike) -> float:
     """Degrees, 0 to 180, of the turn between two rotations (3, 3)."""
     turn = np.asarray(first, np.float64).T @ np.asarray(second, np.float64)
@@ -87,16 +98,16 @@ def align(centres: ArrayLike, target: ArrayLike) -> Similarity:
     """
     source, goal = np.asarray(centres, np.float64), np.asarray(target, np.float64)
     if source.ndim != 2 or source.shape[1] != 3 or source.shape != goal.shape:
-        raise KeypatchError(f"Camera centres to align are (n, 3) and (n, 3), not {source.shape} and {goal.shape}.")
+        raise KeypatchError(f"Camera centres to align must both be (n, 3), not {source.shape} and {goal.shape}.")
     if not (np.isfinite(source).all() and np.isfinite(goal).all()):
-        raise KeypatchError("Camera centres to align must be finite: leave out cameras without a pose.")
+        raise KeypatchError("Camera centres to align must be finite. Leave out cameras without a pose.")
     if len(source) < 3:
-        raise KeypatchError(f"Aligning needs the centres of three or more cameras, not {len(source)}.")
+        raise KeypatchError(f"Aligning needs at least three cameras, not {len(source)}.")
     source_mean, goal_mean = source.mean(axis=0), goal.mean(axis=0)
     source_offsets, goal_offsets = source - source_mean, goal - goal_mean
     left, stretch, right = np.linalg.svd(goal_offsets.T @ source_offsets)
     if not stretch[1] > 1e-9 * stretch[0]:
-        raise KeypatchError("The cameras to align stand on one line or in one place, which leaves a turn open.")
+        raise KeypatchError("The cameras to align lie on one line or at one point, so the rotation is undetermined.")
     mirror = np.array([1.0, 1.0, np.sign(np.linalg.det(left) * np.linalg.det(right))])
     rotation = left * mirror @ right
     scale = float(stretch @ mirror / np.square(source_offsets).sum())

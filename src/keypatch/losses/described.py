@@ -111,7 +111,7 @@ class Described:
         """Between the two ends of each pair's negative, (n,)."""
         if self.negatives is None:
             raise KeypatchError(
-                "The loss compares each pair with a negative, and none was mined. Give a mining, for example Hardest()."
+                "The loss needs a negative for each pair, but none was mined. Give a mining, for example Hardest()."
             )
         stack = self.raw if measure.of_raw else self.unit
         distances = measure(stack[self.negatives.first.flatten()], stack[self.negatives.second.flatten()])

@@ -38,7 +38,7 @@ class MetricLearning:
         known = _library()
         if self.loss not in known or self.loss in _WITH_MEMORY:
             usable = ", ".join(sorted(set(known) - set(_WITH_MEMORY)))
-            raise RecipeError(f'MetricLearning: "{self.loss}" is not one of the losses that can be used: {usable}.')
+            raise RecipeError(f'MetricLearning: there is no usable loss "{self.loss}". Choose one of {usable}.')
         try:
             built = known[self.loss](**dict(map(_argument, self.arguments)))
         except (TypeError, KeyError, ValueError) as error:
@@ -46,7 +46,7 @@ class MetricLearning:
         if next(built.parameters(), None) is not None:
             raise RecipeError(
                 f"MetricLearning: {self.loss} learns weights for each class, and a term has none to train. "
-                "Take a loss of pairs or triplets."
+                "Choose a pair or triplet loss."
             )
         return built
 

@@ -7,19 +7,28 @@ second, or -1; and matching_scores0 (n0,). hloc itself writes int16, whose numbe
 from collections.abc import Iterable, Mapping
 from itertools import product
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, get_args
 
-import h5py
 import numpy as np
 from numpy.typing import NDArray
 
 from keypatch.errors import DataError
-from keypatch.features.feature_files import find_group, open_h5, read_array, require_array
-from keypatch.features.growing_file import keys_of
-from keypatch.features.heads import read_number, read_settings, require_kind
-from keypatch.matching.matches import MODELS, Matches
+from keypatch.features.feature_files import (
+    MATCHES,
+    find_group,
+    get_group,
+    group_names,
+    open_h5,
+    read_array,
+    read_attribute,
+    read_number,
+    read_settings,
+    require_array,
+    require_kind,
+)
+from keypatch.matching.matches import Matches
+from keypatch.matching.matching import Model
 
-FORMAT, NUMBER = "keypatch-matches", 1
 _SEPARATORS = ("/", "_")  # of the two names; older files of hloc have the second
 
 
@@ -31,10 +40,10 @@ class MatchReader:
         self.path = Path(path)
         self._file = open_h5(self.path, "match file")
         try:
-            if not require_kind(self.path, self._file, FORMAT, NUMBER):  # hloc's
+            if not require_kind(self.path, self._file, MATCHES):  # hloc's
                 require_array(self.path, self._file, "matches0", "match file", "Write one with `keypatch match`.")
-            has_settings = "settings" in self._file.attrs  # hloc's files have none
-            self.settings = read_settings(self.path, self._file) if has_settings else {}
+            known = read_attribute(self.path, self._file, "settings") is not None  # hloc's files have none
+            self.settings = read_settings(self.path, self._file) if known else {}
         except BaseException:
             self._file.close()
             raise
@@ -47,16 +56,17 @@ class MatchReader:
 
     def __len__(self) -> int:
         """How many pairs it has; their names cannot be told from the keys."""
-        return len(keys_of(self._file))
+        return len(group_names(self._file))
 
     def totals(self) -> tuple[int, int]:
         """How many matches all pairs have together: before the verification, and left by it."""
         found = left = 0
-        for key in keys_of(self._file):
-            group = self._file[key]
+        for key in group_names(self._file):
+            group = find_group(self.path, self._file, key)
             count = len(_read(self.path, group))
             left += count
-            found += read_number(self.path, group, "candidates") if "candidates" in group.attrs else count
+            counted = read_attribute(self.path, group, "candidates") is not None
+            found += read_number(self.path, group, "candidates") if counted else count
         return found, left
 
     def read(self, name0: str, name1: str, counts: Mapping[str, int] | None = None) -> Matches:
@@ -66,22 +76,20 @@ class MatchReader:
         """
         for separator, turned in product(_SEPARATORS, (False, True)):
             names = (name1, name0) if turned else (name0, name1)
-            group = self._group(separator.join(map(mangled, names)))
+            group = get_group(self.path, self._file, separator.join(map(mangled, names)))
             if group is not None:
                 matches = _read(self.path, group, names[0], counts)
                 return matches.swapped() if turned else matches
         raise DataError(f'{self.path} has no matches of "{name0}" and "{name1}".')
 
-    def _group(self, key: str) -> Any:
-        try:
-            group = find_group(self.path, self._file, key)
-        except DataError:
-            return None
-        return group if isinstance(group.get("matches0", getlink=True), h5py.HardLink) else None
-
 
 def read_matches(path: str | Path, name0: str, name1: str) -> Matches:
-    """The matches of two photos in a match file, ours or hloc's."""
+    """The matches of two photos in a match file, ours or hloc's.
+
+    >>> features = kp.describe("photos", "features.h5", "rootsift")
+    >>> kp.read_matches(kp.match_pairs(features, "exhaustive", "matches.h5"), "a.jpg", "b.jpg").verified
+    True
+    """
     with MatchReader(path) as reader:
         return reader.read(name0, name1)
 
@@ -102,7 +110,7 @@ def require_distinct_keys(names: Iterable[str]) -> None:
         other = owner.setdefault(mangled(name), name)
         if other != name:
             raise DataError(
-                f'Photos called "{other}" and "{name}" cannot be told apart in a match file, which has "-" for "/". '
+                f'"{other}" and "{name}" cannot be told apart in a match file, which replaces "/" with "-". '
                 "Rename one of them."
             )
 
@@ -128,25 +136,27 @@ def _read(path: Path, group: Any, name: str = "", counts: Mapping[str, int] | No
         raise DataError(f"{path}: {group.name}/matches0 is not a list of whole numbers. Write the file again.")
     if counts is not None and len(partners) != counts[name]:
         raise DataError(
-            f"{path}: {group.name} is of {len(partners)} keypoints of {name}, which has {counts[name]}. "
-            "Match again: features and matches are not of one run."
+            f"{path}: {group.name} was made for {len(partners)} keypoints of {name}, which has {counts[name]}. "
+            "Features and matches are from different runs: match again."
         )
     if scores is None:
         scores = np.ones(len(partners), np.float32)
     if scores.shape != partners.shape or not np.isfinite(scores).all():
-        raise DataError(f"{path}: {group.name} has no finite score for each match. Write the file again.")
+        raise DataError(f"{path}: {group.name} lacks a finite score for every match. Write the file again.")
     numbers = partners.astype(np.int64)
     first = np.flatnonzero(numbers >= 0)
-    model = next((model for model in MODELS if str(group.attrs.get("model")) == model), None)
+    stated = read_attribute(path, group, "model")
+    model = next((model for model in get_args(Model) if str(stated) == model), None)
     matrix = _read_matrix(path, group) if model else None
     indices: Any = np.stack([first, numbers[first]], axis=1)  # Matches refuses what is too large for int32
     return Matches(indices, scores[first].astype(np.float32), model is not None, model, matrix)
 
 
 def _read_matrix(path: Path, group: Any) -> NDArray[np.float64] | None:
-    if "matrix" not in group.attrs:
+    matrix = read_attribute(path, group, "matrix")
+    if matrix is None:
         return None
-    matrix = np.asarray(group.attrs["matrix"])
+    matrix = np.asarray(matrix)
     if matrix.shape != (3, 3) or matrix.dtype.kind not in "fiu" or not np.isfinite(matrix).all():
         raise DataError(f"{path}: the matrix of {group.name} is not 3 x 3 finite numbers. Write the file again.")
     return matrix.astype(np.float64)

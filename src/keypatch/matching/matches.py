@@ -1,20 +1,21 @@
 """Matches: which keypoint of one photograph is which of another."""
 
 from dataclasses import dataclass, replace
-from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from keypatch.errors import KeypatchError
-
-Model = Literal["F", "E", "H"]
-MODELS: tuple[Model, ...] = ("F", "E", "H")
+from keypatch.matching.matching import Model
 
 
 @dataclass(frozen=True, eq=False)
 class Matches:
-    """Pairs of keypoint numbers, each first number at most once; whatever arrays are given become int32 and float32."""
+    """Pairs of keypoint numbers, each first number at most once; whatever arrays are given become int32 and float32.
+
+    >>> len(kp.Matches(indices=[[0, 3], [1, 2]], scores=[0.9, 0.8]))
+    2
+    """
 
     indices: NDArray[np.int32]  # (m, 2): the keypoint in the first photograph, the one in the second
     scores: NDArray[np.float32]  # (m,): 1 - d**2 / 4 for the Euclidean distance d; (1 + cosine) / 2 of unit vectors
@@ -25,9 +26,11 @@ class Matches:
     def __post_init__(self) -> None:
         indices, scores = np.asarray(self.indices, np.int64).reshape(-1, 2), np.asarray(self.scores, np.float32)
         if scores.shape != (len(indices),):
-            raise KeypatchError(f"There are {len(indices)} matches but scores of the shape {scores.shape}.")
+            raise KeypatchError(f"There are {len(indices)} matches but scores of shape {scores.shape}.")
         if indices.size and not 0 <= indices.min() <= indices.max() <= np.iinfo(np.int32).max:
-            raise KeypatchError(f"Keypoint numbers of matches go from 0 up, found {indices.min()} to {indices.max()}.")
+            raise KeypatchError(
+                f"Keypoint indices of matches must be 0 or more, found {indices.min()} to {indices.max()}."
+            )
         object.__setattr__(self, "indices", indices.astype(np.int32))
         object.__setattr__(self, "scores", scores)
 

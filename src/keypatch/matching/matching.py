@@ -1,81 +1,54 @@
-"""From the features of two photographs to their matches."""
+"""`Matching`: how descriptors are matched, and the geometry that matches must agree with."""
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
-
-from numpy.typing import ArrayLike
+from typing import Any, Literal
 
 from keypatch.errors import KeypatchError
-from keypatch.features import Features
-from keypatch.matching.matches import Matches, Model
-from keypatch.matching.neighbours import Mode, Sides, check_choices, match_descriptors
-from keypatch.matching.verifying import Estimator, check_estimation, check_intrinsics, verify
+from keypatch.settings import brief, check_fields, option
+
+Mode = Literal["mutual", "one-way"]
+Sides = Literal["both", "first"]
+Neighbours = Literal["tiles", "faiss", "flann"]
+Model = Literal["F", "E", "H"]
+Estimator = Literal["magsac", "poselib", "degensac"]
 
 
 @dataclass(frozen=True)
 class Matching:
-    """How features are matched: the neighbours that are taken, and the geometry that they must agree with."""
+    """Which nearest neighbours are matches, and how matches are verified by the geometry of the two views.
 
-    mode: Mode = "mutual"
-    ratio: float | None = 0.9  # chosen by measuring: docs/results/defaults.md
-    ratio_sides: Sides = "both"  # from where the ratio is tested; "one-way" is from the first photo always
-    model: Model | None = "F"  # None: matches are not verified
-    estimator: Estimator = "magsac"
-    threshold: float = 1.0  # pixels
-    seed: int = 0
-    neighbours: str = "tiles"
-    device: str = "auto"
+    The default ratio was chosen by measuring: docs/results/defaults.md.
+
+    >>> kp.Matching(ratio=0.8, model="H").threshold
+    1.0
+    """
+
+    mode: Mode = option("mutual", "mutual: each is the other's nearest neighbour; one-way: first image to second only.")
+    ratio: float | None = option(
+        0.9, "Ratio test: largest ratio of nearest to second-nearest distance; 1 disables it.", above=0, most=1
+    )
+    ratio_sides: Sides = option("both", "Apply the ratio test from both images or only from the first (mutual mode).")
+    model: Model | None = option("F", "Geometric model that matches must fit: F, E (needs intrinsics), H or none.")
+    estimator: Estimator = option("magsac", "Robust estimator: magsac (OpenCV), poselib, or degensac (F only).")
+    threshold: float = option(1.0, "Inlier threshold of the estimator in pixels.", above=0)
+    seed: int = option(0, "Random seed of the estimator.")
+    neighbours: Neighbours = option("tiles", "Nearest-neighbour search: tiles or faiss (exact), flann (approximate).")
+    confidence: float = option(0.99999, "Confidence at which the estimator stops.", above=0, below=1)
+    iterations: int = option(10_000, "Most iterations the estimator may take.", least=1)
+
+    __repr__ = brief
 
     def __post_init__(self) -> None:
-        check_choices(self.ratio, self.mode, self.neighbours, self.ratio_sides)
-        check_estimation(self.model or "F", self.estimator, self.threshold)
-
-    def check_intrinsics(self, intrinsics: Sequence[ArrayLike] | None) -> None:
-        """KeypatchError if the model needs other ones, or none; before the work, not in its middle."""
-        if self.model == "E":
-            check_intrinsics(intrinsics)
-        elif intrinsics is not None:
-            raise KeypatchError('Intrinsics are only for an essential matrix. Take the model "E", or leave them out.')
+        check_fields(self)
+        if self.estimator == "degensac" and self.model not in ("F", None):
+            raise KeypatchError(
+                f'degensac only estimates fundamental matrices. Use model "F", or magsac for "{self.model}".'
+            )
 
     def settings(self) -> dict[str, Any]:
         """What the matches depend on, as plain values by name."""
-        dropped = {"device"} | (set() if self.neighbours == "flann" else {"neighbours"})  # the others are exact
+        dropped = set() if self.neighbours == "flann" else {"neighbours"}  # the others are exact
+        dropped |= {name for name in ("confidence", "iterations") if getattr(self, name) == getattr(Matching, name)}
         if self.model is None:
-            dropped |= {"estimator", "threshold", "seed"}
+            dropped |= {"estimator", "threshold", "seed", "confidence", "iterations"}
         return {name: value for name, value in asdict(self).items() if name not in dropped}
-
-
-def match_features(
-    first: Features,
-    second: Features,
-    matching: Matching = Matching(),  # noqa: B008  a frozen value
-    intrinsics: Sequence[ArrayLike] | None = None,
-) -> tuple[Matches, Matches]:
-    """All matches, and those left by the verification; without one they are the same."""
-    if first.descriptor != second.descriptor:
-        raise KeypatchError(
-            f"Descriptors of {first.descriptor} and {second.descriptor} cannot be compared. Describe both photos alike."
-        )
-    found = match_descriptors(
-        first.descriptors,
-        second.descriptors,
-        matching.ratio,
-        matching.mode,
-        ratio_sides=matching.ratio_sides,
-        neighbours=matching.neighbours,
-        device=matching.device,
-    )
-    if matching.model is None:
-        return found, found
-    left = verify(
-        found,
-        first.keypoints,
-        second.keypoints,
-        matching.model,
-        matching.estimator,
-        matching.threshold,
-        intrinsics,
-        matching.seed,
-    )
-    return found, left

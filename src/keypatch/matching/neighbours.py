@@ -1,68 +1,83 @@
-"""Matches of two sets of descriptors: nearest neighbours, in one or both directions, with or without a ratio."""
+"""Nearest neighbours of two sets of descriptors, and which of them match.
 
-from typing import Literal
+The exact search goes over tiles of the products of both sets. The products cost the most, so they are made once for
+both directions. Of a tile only the maxima are kept: finding where they lie is slow, and is done afterwards, only in the
+one tile in which a vector's nearest neighbour was seen.
+"""
 
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TypeVar
+
+import cv2
 import numpy as np
 import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from keypatch.errors import KeypatchError
-from keypatch.matching.faiss import find_nearest_by_faiss
-from keypatch.matching.flann import find_nearest_by_flann
+from keypatch.errors import KeypatchError, MissingExtra
 from keypatch.matching.matches import Matches
-from keypatch.matching.tiles import Nearest, find_nearest
+from keypatch.matching.matching import Matching
 from keypatch.networks.devices import choose_device
 
-Mode = Literal["mutual", "one-way"]
-MODES: tuple[Mode, ...] = ("mutual", "one-way")
-Sides = Literal["both", "first"]
-SIDES: tuple[Sides, ...] = ("both", "first")
-SEARCHES = {"tiles": find_nearest, "faiss": find_nearest_by_faiss, "flann": find_nearest_by_flann}
+TILE = 512  # vectors; the fastest of 128 to 2048: a tile of products, 1 MB, stays in the cache
+DEVICE_TILE = 8192  # on a GPU: 256 MB of products
+TREES, CHECKS = 4, 128  # of FLANN, as in the Image Matching Challenge
+KD_TREES = 1  # FLANN's number of this kind of index
 
 # How far rounding may put the distances to equal vectors apart, squared and halved, as a share of the squared length of
 # the longer vector: about 2e-7 in 128 dimensions. What differs by less is tied.
 ROUNDING = 1e-6
 
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class Nearest:
+    """Of each vector of one set the nearest of the other; closeness is -d**2 / 2 for the Euclidean distance d."""
+
+    index: Tensor  # (n,) int64; the first of equally near ones
+    closeness: Tensor  # (n,) float32
+    runner_up: Tensor  # (n,) closeness of the second nearest; minus infinity where there is none
+
 
 def match_descriptors(
     a: ArrayLike,
     b: ArrayLike,
-    ratio: float | None = None,
-    mode: Mode = "mutual",
+    matching: Matching = Matching(),  # noqa: B008  a frozen value
     *,
-    ratio_sides: Sides = "both",
-    neighbours: str = "tiles",
     device: str = "auto",
 ) -> Matches:
-    """Rows of a (n, d) with their nearest rows of b (m, d) by Euclidean distance; of equally near ones none.
+    """Rows of a (n, d) with their nearest rows of b (m, d) by Euclidean distance, unverified.
 
     "mutual" keeps a pair only if each is the other's nearest neighbour, "one-way" gives every row of a its nearest.
-    With a `ratio` the nearest must be nearer than this share of the distance to the second nearest (Lowe's test): seen
+    With a ratio the nearest must be nearer than this share of the distance to the second nearest (Lowe's test): seen
     from a if "one-way"; if "mutual" from both sides, or from a alone if `ratio_sides` is "first". Where there is no
-    second, the test is passed. `neighbours` are exact but those of "flann".
+    second, the test is passed.
 
     A tie is never broken, with or without a ratio, on whichever side it is seen: the order of the rows does not choose
     among equal ones, and descriptors that are all the same match nothing. Tied is what float32 cannot tell apart:
     squared distances that differ by less than 2 * `ROUNDING` of the squared length of the longer vector.
     """
-    check_choices(ratio, mode, neighbours, ratio_sides)
-    place = choose_device(device if neighbours == "tiles" else "cpu")
+    place = choose_device(device if matching.neighbours == "tiles" else "cpu")
     first, second = _descriptors(a, "first"), _descriptors(b, "second")
     if not len(first) or not len(second):
         return Matches(np.empty((0, 2), np.int32), np.empty(0, np.float32))
     if first.shape[1] != second.shape[1]:
         raise KeypatchError(
             f"Descriptors of {first.shape[1]} and {second.shape[1]} dimensions cannot be compared. "
-            "Describe both photos with the same descriptor."
+            "Describe both images with the same descriptor."
         )
     first, second = first.to(place), second.to(place)
-    forth, back = SEARCHES[neighbours](first, second)
+    forth, back = _SEARCHES[matching.neighbours](first, second)
     numbers = torch.arange(len(first), device=place)
-    kept = _is_distinct(forth, first, second, ratio)
-    if mode == "mutual":
+    kept = _is_distinct(forth, first, second, matching.ratio)
+    if matching.mode == "mutual":
         kept &= back.index[forth.index] == numbers
-        kept &= _is_distinct(back, second, first, ratio if ratio_sides == "both" else None)[forth.index]
+        kept &= _is_distinct(back, second, first, matching.ratio if matching.ratio_sides == "both" else None)[
+            forth.index
+        ]
     indices = torch.stack([numbers, forth.index], dim=1)[kept]
     return Matches(indices.cpu().numpy(), (1 + forth.closeness[kept] / 2).cpu().numpy())
 
@@ -77,24 +92,150 @@ def _is_distinct(nearest: Nearest, queries: Tensor, others: Tensor, ratio: float
 def _descriptors(rows: ArrayLike, which: str) -> Tensor:
     values = np.ascontiguousarray(rows, np.float32)
     if values.ndim != 2:
-        raise KeypatchError(f"Descriptors are an array (n, dimensions), the {which} have the shape {values.shape}.")
+        raise KeypatchError(f"Descriptors must be an array (n, dimensions), but the {which} have shape {values.shape}.")
     tensor = torch.from_numpy(values)
     broken = (~torch.linalg.vector_norm(tensor, dim=1).isfinite()).nonzero()
     if len(broken):
         raise KeypatchError(
-            f"Descriptor {int(broken[0])} of the {which} photo is not finite or too large to square, and {len(broken)} "
-            "are in all. Describe the photo again."
+            f"Descriptor {int(broken[0])} of the {which} image is not finite or too large, one of {len(broken)} "
+            "such descriptors. Describe the image again."
         )
     return tensor
 
 
-def check_choices(ratio: float | None, mode: str, neighbours: str, ratio_sides: str) -> None:
-    """KeypatchError if one of the choices is not there."""
-    if mode not in MODES:
-        raise KeypatchError(f'There is no mode "{mode}". Choose {" or ".join(MODES)}.')
-    if ratio_sides not in SIDES:
-        raise KeypatchError(f'The ratio test has no sides "{ratio_sides}". Choose {" or ".join(SIDES)}.')
-    if neighbours not in SEARCHES:
-        raise KeypatchError(f'Neighbours are not found by "{neighbours}". Choose {" or ".join(SEARCHES)}.')
-    if ratio is not None and not 0 < ratio <= 1:
-        raise KeypatchError(f"The ratio {ratio} must lie above 0 and be at most 1; 0.8 to 0.95 is usual.")
+def find_nearest(a: Tensor, b: Tensor, tile: int | None = None) -> tuple[Nearest, Nearest]:
+    """For each row of a (n, d) the nearest row of b (m, d), and the other way round; n and m are at least 1.
+
+    On the CPU, tiles go to as many Python threads as torch would use, each computing on one. What is added to memory
+    are a copy of b and a few tiles, whatever n and m are.
+    """
+    tile = tile or (TILE if a.device.type == "cpu" else DEVICE_TILE)
+    a_tiles, b_tiles = torch.split(a, tile), [lift_partner(part) for part in torch.split(b, tile)]
+
+    def scan(number: int) -> tuple[_TopTwo, Tensor]:
+        return _scan(lift(a_tiles[number]), b_tiles)
+
+    by_row, by_column = [], _TopTwo.before_all(len(b), a)
+    for number, (rows, columns) in enumerate(_in_threads(scan, len(a_tiles), a.device)):
+        by_row.append(rows)
+        by_column.see(columns, number)
+    forth = _locate(_TopTwo.joined(by_row), lambda chosen: lift(a[chosen]), lambda k: b_tiles[k], tile)
+    back = _locate(by_column, lambda chosen: lift_partner(b[chosen]), lambda k: lift(a_tiles[k]), tile)
+    return forth, back
+
+
+def lift(vectors: Tensor) -> Tensor:
+    """(n, d + 2) vectors whose product with a `lift_partner` is the closeness: a.b - |a|**2 / 2 - |b|**2 / 2."""
+    half = vectors.square().sum(1, keepdim=True) / -2
+    return torch.cat([vectors, half, torch.ones_like(half)], dim=1)
+
+
+def lift_partner(vectors: Tensor) -> Tensor:
+    half = vectors.square().sum(1, keepdim=True) / -2
+    return torch.cat([vectors, torch.ones_like(half), half], dim=1)
+
+
+@dataclass
+class _TopTwo:
+    """The largest and the second largest of what was seen tile by tile, and the first tile that had the largest."""
+
+    largest: Tensor
+    second: Tensor
+    tile: Tensor
+
+    @classmethod
+    def before_all(cls, count: int, like: Tensor) -> "_TopTwo":
+        nothing = like.new_full((count,), -torch.inf)
+        return cls(nothing, nothing, torch.zeros_like(nothing, dtype=torch.int64))
+
+    @classmethod
+    def joined(cls, parts: "list[_TopTwo]") -> "_TopTwo":
+        return cls(*(torch.cat([getattr(part, name) for part in parts]) for name in ("largest", "second", "tile")))
+
+    def see(self, maxima: Tensor, tile: int) -> None:
+        self.tile[maxima > self.largest] = tile
+        self.second = torch.maximum(self.second, torch.minimum(self.largest, maxima))
+        self.largest = torch.maximum(self.largest, maxima)
+
+
+def _scan(rows: Tensor, b_tiles: Sequence[Tensor]) -> tuple[_TopTwo, Tensor]:
+    """Of one tile of rows the top two over all columns; of every column the maximum over these rows."""
+    top = _TopTwo.before_all(len(rows), rows)
+    products = rows.new_empty(len(rows) * len(b_tiles[0]))
+    column_maxima = []
+    for number, columns in enumerate(b_tiles):
+        product = products[: len(rows) * len(columns)].view(len(rows), len(columns))
+        torch.mm(rows, columns.T, out=product)
+        top.see(product.amax(1), number)
+        column_maxima.append(product.amax(0))
+    return top, torch.cat(column_maxima)
+
+
+def _locate(top: _TopTwo, queries: Callable[[Tensor], Tensor], others: Callable[[int], Tensor], tile: int) -> Nearest:
+    """The place of each largest value, found by making again the products with the tile that had it."""
+    index, runner_up = torch.empty_like(top.tile), top.second.clone()
+    groups = torch.split(top.tile.argsort(stable=True), torch.bincount(top.tile).tolist())
+
+    def look(number: int) -> None:
+        partners = others(number).T
+        for chosen in torch.split(groups[number], tile):
+            products = queries(chosen) @ partners
+            place = products.argmax(1, keepdim=True)
+            index[chosen] = number * tile + place[:, 0]
+            inside = products.scatter_(1, place, -torch.inf).amax(1)
+            runner_up[chosen] = torch.maximum(runner_up[chosen], inside)
+
+    for _ in _in_threads(look, len(groups), index.device):
+        pass
+    return Nearest(index, top.largest, runner_up)
+
+
+def _in_threads(work: Callable[[int], Result], count: int, device: torch.device) -> Iterator[Result]:
+    """work(0), work(1), ... in this order; on the CPU several at a time."""
+    threads = torch.get_num_threads()
+    if threads == 1 or count < 2 or device.type != "cpu":
+        yield from map(work, range(count))
+        return
+    try:
+        with ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+            yield from pool.map(work, range(count))
+    finally:
+        torch.set_num_threads(threads)  # the workers' setting is also what later threads would start with
+
+
+def find_nearest_by_faiss(a: Tensor, b: Tensor) -> tuple[Nearest, Nearest]:
+    """What `find_nearest` gives, but which of equally near vectors comes out is left to faiss."""
+    return _search_faiss(lift(a), lift_partner(b)), _search_faiss(lift_partner(b), lift(a))
+
+
+def _search_faiss(queries: Tensor, others: Tensor) -> Nearest:
+    try:
+        import faiss
+    except ImportError as error:
+        raise MissingExtra("faiss is not installed: pip install 'keypatch[faiss]', or use tiles.") from error
+
+    index = faiss.IndexFlatIP(others.shape[1])
+    index.add(others.numpy())
+    closeness, places = (torch.from_numpy(found) for found in index.search(queries.numpy(), min(2, len(others))))
+    return _nearest(places, closeness)
+
+
+def find_nearest_by_flann(a: Tensor, b: Tensor) -> tuple[Nearest, Nearest]:
+    """What `find_nearest` gives, but now and then another than the nearest; the same for the same vectors."""
+    return _search_flann(a, b), _search_flann(b, a)
+
+
+def _search_flann(queries: Tensor, others: Tensor) -> Nearest:
+    cv2.setRNGSeed(0)  # trees are split at random
+    index = cv2.flann.Index(others.numpy(), {"algorithm": KD_TREES, "trees": TREES})
+    places, squares = index.knnSearch(queries.numpy(), min(2, len(others)), params={"checks": CHECKS})
+    return _nearest(torch.from_numpy(places).long(), torch.from_numpy(squares) / -2)
+
+
+def _nearest(places: Tensor, closeness: Tensor) -> Nearest:
+    """From the nearest and, where there is one, the second nearest of each vector, (n, 1 or 2)."""
+    none = torch.full_like(closeness[:, 0], -torch.inf)
+    return Nearest(places[:, 0], closeness[:, 0], closeness[:, 1] if closeness.shape[1] > 1 else none)
+
+
+_SEARCHES = {"tiles": find_nearest, "faiss": find_nearest_by_faiss, "flann": find_nearest_by_flann}

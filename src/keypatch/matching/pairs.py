@@ -1,14 +1,120 @@
-"""Which photos are matched with which."""
+"""Matches of many pairs of photographs into one match file: what `keypatch match --features` does."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
+from functools import partial
 from itertools import combinations
 from pathlib import Path
 
-from keypatch.errors import DataError, KeypatchError
-from keypatch.files import reason
+import numpy as np
+from numpy.typing import ArrayLike
+
+from keypatch.errors import DataError, Interrupted, KeypatchError
+from keypatch.features import FeatureReader, Features
+from keypatch.features.feature_files import MATCHES, make_head
+from keypatch.features.growing_file import GrowingFile, grow_file
+from keypatch.files import read_text
+from keypatch.matching.image_matches import match_features
+from keypatch.matching.match_files import pair_key, require_distinct_keys, write_matches
+from keypatch.matching.matches import Matches
+from keypatch.matching.matching import Matching
+from keypatch.matching.verification import require_intrinsics
+from keypatch.progress import Callback, Progress, StopWish, counted
+from keypatch.provenance import provenance
+
+EVERY = 2.0  # seconds of work that a killed process may lose
+KEPT_BYTES = 2**29  # of descriptors that stay in memory
 
 Pair = tuple[str, str]
+
+
+def match_pairs(
+    features: str | Path,
+    pairs: str | Path,
+    out: str | Path,
+    matching: Matching = Matching(),  # noqa: B008  a frozen value
+    *,
+    names: Iterable[str] | None = None,
+    intrinsics: ArrayLike | None = None,
+    device: str = "auto",
+    progress: Progress | Callback | None = None,
+) -> Path:
+    """Match photos of a feature file and return the match file, which plain h5py reads as hloc's (`match_files`).
+
+    pairs: "exhaustive", "sequence:5" (each photo with the next five in the order of names), or a file with two names on
+        each line.
+    names: of the photos to match; None is all that the features have.
+    out: pairs that are in it already are skipped; settings other than those it was started with are an error.
+    intrinsics: the matrix K of all photos, for the model "E".
+
+    >>> features = kp.describe("photos", "features.h5", "rootsift")
+    >>> kp.match_pairs(features, "exhaustive", "matches.h5", kp.Matching(ratio=0.85))
+    PosixPath('matches.h5')
+
+    Raises:
+        DataError: a name is not in the features, or two names could not be told apart in the file.
+        Interrupted: Ctrl-C; what was done is in the file and the same call resumes.
+    """
+    cameras = None if intrinsics is None else [intrinsics]
+    require_intrinsics(matching, cameras)
+    match_two = partial(match_features, matching=matching, intrinsics=cameras, device=device)
+    with FeatureReader(features) as reader:
+        wanted = find_pairs(pairs, _chosen(reader, names))
+        require_distinct_keys(reader.names())
+        settings = matching.settings() | {"intrinsics": None if intrinsics is None else np.asarray(intrinsics).tolist()}
+        settings |= {"descriptor": reader.descriptor, "features": dict(reader.settings)}
+        head = make_head(MATCHES, settings, provenance())
+        with grow_file(Path(out), head, EVERY) as file:
+            _match_all(wanted, reader, match_two, file, Progress.of(progress))
+    return Path(out)
+
+
+def _chosen(reader: FeatureReader, names: Iterable[str] | None) -> list[str]:
+    """The photos to match, in the order of names."""
+    known = reader.names()
+    if not known:
+        raise DataError(f"{reader.path} has no features. Describe some photos first.")
+    wanted = set(known if names is None else names)
+    reader.require(wanted)
+    return [name for name in known if name in wanted]
+
+
+def _match_all(
+    pairs: Sequence[Pair],
+    reader: FeatureReader,
+    match_two: Callable[[Features, Features], tuple[Matches, Matches]],
+    file: GrowingFile,
+    progress: Progress,
+) -> None:
+    read = _keeping(reader.read, KEPT_BYTES)
+    left = [pair for pair in pairs if pair_key(*pair) not in file.keys and pair_key(*pair[::-1]) not in file.keys]
+    done = len(pairs) - len(left)
+    progress.count(done, len(pairs), "pairs")
+    with StopWish() as stop:
+        for name0, name1 in left:
+            if stop:
+                has = counted(len(file.keys), "pair")
+                raise Interrupted(f"{file.path} keeps the {has} matched so far" if file.keys else "")
+            first, second = read(name0), read(name1)
+            candidates, matches = match_two(first, second)
+            write = partial(write_matches, matches=matches, count0=len(first), candidates=len(candidates))
+            file.add(pair_key(name0, name1), write)
+            done += 1
+            progress.count(done, len(pairs), "pairs")
+
+
+def _keeping(read: Callable[[str], Features], limit: int) -> Callable[[str], Features]:
+    """The function, remembering what it gave last, up to so many bytes of descriptors."""
+    kept = dict[str, Features]()
+
+    def read_or_remember(name: str) -> Features:
+        features = kept.pop(name) if name in kept else read(name)
+        kept[name] = features  # the latest is the last
+        while len(kept) > 1 and sum(each.descriptors.nbytes for each in kept.values()) > limit:
+            del kept[next(iter(kept))]
+        return features
+
+    return read_or_remember
 
 
 def find_pairs(rule: str | Path, names: Sequence[str]) -> list[Pair]:
@@ -25,34 +131,29 @@ def find_pairs(rule: str | Path, names: Sequence[str]) -> list[Pair]:
     if str(rule).startswith("sequence:"):
         reach = str(rule).removeprefix("sequence:")
         if not reach.isdecimal() or int(reach) < 1:
-            raise KeypatchError(f'In --pairs {rule}, "{reach}" is not a number of neighbours. Write sequence:5.')
+            raise KeypatchError(
+                f'--pairs {rule}: "{reach}" is not a number of neighbours. Write, for example, sequence:5.'
+            )
         return [(name, other) for i, name in enumerate(names) for other in names[i + 1 : i + 1 + int(reach)]]
     return _read_pairs(Path(rule), names)
 
 
 def _read_pairs(path: Path, names: Sequence[str]) -> list[Pair]:
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except FileNotFoundError:
+    if not path.exists():
         raise KeypatchError(
-            f"There is no file of pairs {path}. Give one, or write exhaustive, or sequence:5 for the next 5 of each."
-        ) from None
-    except (OSError, UnicodeDecodeError) as error:
-        why = reason(error) if isinstance(error, OSError) else "it is not a text in UTF-8"
-        raise DataError(f"{path} cannot be read: {why}.") from error
+            f"There is no pairs file {path}. Give a file, exhaustive, or sequence:5 (each with the next 5)."
+        )
     known, pairs = set(names), dict[frozenset[str], Pair]()
-    for number, line in enumerate(lines, start=1):
+    for number, line in enumerate(read_text(path).splitlines(), start=1):
         words = line.split()
         if not words:
             continue
         if len(words) != 2:
-            raise DataError(
-                f"{path}, line {number}: expected two names without blanks in them, found {line.strip()!r}."
-            )
+            raise DataError(f"{path}, line {number}: expected two names without spaces, found {line.strip()!r}.")
         for name in words:
             if name not in known:
                 raise DataError(
-                    f'{path}, line {number}: there is no photo "{name}" among those to match.{_hint(name, names)}'
+                    f'{path}, line {number}: "{name}" is not among the photos to match.{_hint(name, names)}'
                 )
         if words[0] == words[1]:
             raise DataError(f'{path}, line {number}: "{words[0]}" is paired with itself. Remove the line.')

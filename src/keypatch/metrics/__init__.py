@@ -1,14 +1,10 @@
 """Pure functions from arrays to scores: no files, no printing, no torch."""
 
 from keypatch.metrics.bootstrap import REPLICATES, bootstrap, bootstrap_mean, draw_counts, interval
-from keypatch.metrics.embedding import Agreement, agreement, drawn_agreement, nearest_ranks, recall_at
-from keypatch.metrics.homography import corner_error
-from keypatch.metrics.kmeans import kmeans
-from keypatch.metrics.matching import recall_area, share_within
+from keypatch.metrics.embedding import Agreement, agreement, drawn_agreement, kmeans, nearest_ranks, recall_at
+from keypatch.metrics.matching import corner_error, recall_area, share_within, transfer_errors
 from keypatch.metrics.poses import DEGREES, angular_error, are_accurate, average_accuracies
-from keypatch.metrics.ranking import rank1, rank1_hits
-from keypatch.metrics.reference_images import reference_image_precisions
-from keypatch.metrics.spread import cosines, spread_moments
+from keypatch.metrics.ranking import rank1, rank1_hits, reference_image_precisions
 from keypatch.metrics.verification import (
     FPR_RULES,
     Accepted,
@@ -16,10 +12,12 @@ from keypatch.metrics.verification import (
     FprRule,
     RankedPairs,
     average_precision,
+    cosines,
     fpr95,
     precision_recall_curve,
     roc_auc,
     roc_curve,
+    spread_moments,
 )
 
 __all__ = [
@@ -56,4 +54,5 @@ __all__ = [
     "roc_curve",
     "share_within",
     "spread_moments",
+    "transfer_errors",
 ]

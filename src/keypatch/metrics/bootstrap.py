@@ -1,4 +1,4 @@
-"""How sure a score is: its values on data drawn again from the data, and the interval that they give."""
+"""Bootstrap intervals of scores: a score's values on resampled data, and the interval they give."""
 
 from collections.abc import Callable, Iterator
 
@@ -37,7 +37,7 @@ def bootstrap_mean(values: ArrayLike, replicates: int = REPLICATES, seed: int = 
     """(replicates,): the mean of values (count,), one for each unit, on the draws of `draw_counts`."""
     units = np.asarray(values, np.float64)
     if units.ndim != 1 or np.isnan(units).any():
-        raise KeypatchError(f"A mean is drawn again from a list of numbers without nan; found the shape {units.shape}.")
+        raise KeypatchError(f"Bootstrapping a mean needs a list of numbers without nan; found shape {units.shape}.")
     return np.concatenate([units[block].mean(axis=1) for block in _draw(len(units), replicates, seed)])
 
 
@@ -60,7 +60,7 @@ def interval(values: ArrayLike, count: int, level: float = 0.95) -> tuple[float,
 def _draw(count: int, replicates: int, seed: int) -> Iterator[NDArray[np.int64]]:
     """Indices of the drawn units, (some, count), in all `replicates` rows."""
     if count < 1:
-        raise KeypatchError("There is nothing to draw from: a bootstrap needs at least one unit.")
+        raise KeypatchError("A bootstrap needs at least one unit to draw from.")
     rng = np.random.default_rng(seed)
     rows = max(1, _BLOCK // count)
     for start in range(0, replicates, rows):

@@ -26,7 +26,7 @@ def false_before(distances: ArrayLike, is_match: ArrayLike, ties: Ties = "pessim
     distance, match = np.asarray(distances), np.asarray(is_match, bool)
     if distance.ndim != 1 or distance.shape != match.shape or not np.isfinite(distance).all():
         raise KeypatchError(
-            f"A ranked list is finite distances and as many labels, found shapes {distance.shape} and {match.shape}."
+            f"A ranked list needs finite distances and as many labels, found shapes {distance.shape} and {match.shape}."
         )
     if ties == "pessimistic":
         return false_before_sorted(np.sort(distance[match]), np.sort(distance[~match]))
@@ -50,7 +50,7 @@ def listed_precision(before: ArrayLike, positives: int, rule: ApRule = "trapezoi
     """
     false = np.asarray(before, np.float64)
     if positives < false.shape[-1]:
-        raise KeypatchError(f"{false.shape[-1]} matches were retrieved, more than the {positives} there are.")
+        raise KeypatchError(f"{false.shape[-1]} matches were retrieved, but there are only {positives}.")
     if not positives:
         return np.full(false.shape[:-1], np.nan)
     true = np.arange(1, false.shape[-1] + 1, dtype=np.float64)

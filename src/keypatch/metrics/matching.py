@@ -1,4 +1,4 @@
-"""Scores of a list of errors, in pixels or degrees: matches, homographies, poses."""
+"""Errors of matches and of estimated homographies, and scores of a list of errors, in pixels or degrees."""
 
 from collections.abc import Sequence
 
@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from keypatch.errors import KeypatchError
+from keypatch.geometry import apply_homography
 
 
 def recall_area(errors: ArrayLike, thresholds: Sequence[float]) -> list[float]:
@@ -34,7 +35,41 @@ def share_within(errors: ArrayLike, thresholds: Sequence[float]) -> list[float]:
 def _checked(errors: ArrayLike, thresholds: Sequence[float]) -> NDArray[np.float64]:
     values = np.asarray(errors, np.float64)
     if values.ndim != 1 or np.isnan(values).any() or (values < 0).any():
-        raise KeypatchError("Errors are a list of numbers of 0 or more, inf for a failure; nan is none.")
+        raise KeypatchError("Errors must be a list of numbers of 0 or more, inf for a failure, never nan.")
     if not all(0 < threshold < np.inf for threshold in thresholds):
         raise KeypatchError(f"Thresholds must be above 0 and finite, not {list(thresholds)}.")
     return values
+
+
+def corner_error(estimate: ArrayLike | None, truth: ArrayLike, size: tuple[int, int]) -> float:
+    """Mean distance in pixels between the four corners of an image (width, height) carried over by both matrices.
+
+    The corners are the centres of the outermost pixels, (0, 0) to (width - 1, height - 1). No estimate, or one that
+    sends a corner to infinity, has the error inf.
+    """
+    right, bottom = size[0] - 1, size[1] - 1
+    corners = [[0, 0], [right, 0], [0, bottom], [right, bottom]]
+    wanted = apply_homography(truth, corners)
+    if estimate is None:
+        return float("inf")
+    if np.shape(estimate) != (3, 3):
+        raise KeypatchError(f"An estimated homography must be a 3x3 matrix; found shape {np.shape(estimate)}.")
+    try:
+        found = apply_homography(estimate, corners)
+    except KeypatchError:  # not finite, or a corner on its horizon
+        return float("inf")
+    return float(np.linalg.norm(found - wanted, axis=1).mean())
+
+
+def transfer_errors(homography: ArrayLike, first: ArrayLike, second: ArrayLike) -> NDArray[np.float64]:
+    """Distances in pixels (m,) from points (m, 2) of the second photo to where x1 ~ H x0 puts those of the first.
+
+    Points that H sends to infinity have the error inf.
+    """
+    h, x0, x1 = np.asarray(homography, np.float64), np.asarray(first, np.float64), np.asarray(second, np.float64)
+    if h.shape != (3, 3) or not np.isfinite(h).all():
+        raise KeypatchError(f"A homography must be a finite 3x3 matrix; found shape {h.shape}.")
+    carried = x0 @ h[:, :2].T + h[:, 2]  # (m, 3)
+    depth = np.where(carried[:, 2] == 0, np.nan, carried[:, 2])
+    errors = np.linalg.norm(carried[:, :2] / depth[:, None] - x1, axis=1)
+    return np.where(np.isfinite(errors), errors, np.inf)

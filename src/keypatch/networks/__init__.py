@@ -12,7 +12,7 @@ from keypatch.networks.published import load_published
 from keypatch.networks.spread_out import SPREAD_OUT_INPUT, SpreadOutNet
 from keypatch.networks.table import NETWORKS, spec_from_dict, spec_to_dict
 from keypatch.networks.tfeat import TFEAT_INPUT, TFeat
-from keypatch.networks.weights import hash_weights, load_weights, read_card, save_weights
+from keypatch.networks.weights import hash_weights, load_weights, read_weights_card, save_weights
 
 __all__ = [
     "CENTRAL_SURROUND_INPUT",
@@ -40,7 +40,7 @@ __all__ = [
     "load_published",
     "load_weights",
     "prepare",
-    "read_card",
+    "read_weights_card",
     "save_weights",
     "spec_from_dict",
     "spec_to_dict",

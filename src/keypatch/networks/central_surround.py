@@ -34,7 +34,7 @@ class CentralSurround:
         size = self.preprocessing.size
         if size % 4 or self.dim % 2:
             raise RecipeError(
-                f"CentralSurround needs patches of a side divisible by 4 and an even dim, found size={size} and "
+                f"CentralSurround needs a patch side divisible by 4 and an even dim, found size={size} and "
                 f"dim={self.dim}."
             )
         seen = replace(self.preprocessing, size=size // 2)

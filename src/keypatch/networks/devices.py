@@ -1,5 +1,7 @@
 """Where to compute, and what the processor can do."""
 
+import os
+
 import torch
 
 from keypatch.errors import KeypatchError
@@ -25,6 +27,24 @@ def choose_device(name: str) -> torch.device:
     return device
 
 
+_VECTORS = ("DEFAULT", "AVX2", "AVX512")  # torch's names, narrowest first
+
+
+def cpu_capability() -> str:
+    """The vectors torch computes with: "DEFAULT", "AVX2", "AVX512", or those of another family of processors.
+
+    $KEYPATCH_CPU (default, avx2) lowers it, so that what keypatch chooses and compiles can be tried as on a lesser
+    processor; torch itself listens to ATEN_CPU_CAPABILITY and ONEDNN_MAX_CPU_ISA.
+    """
+    found = torch.backends.cpu.get_cpu_capability()
+    asked = os.environ.get("KEYPATCH_CPU", found).upper()
+    if asked not in (*_VECTORS, found):
+        raise KeypatchError(f"KEYPATCH_CPU={asked.lower()} is not a kind of processor. Choose default, avx2 or avx512.")
+    if found not in _VECTORS:
+        return "DEFAULT" if asked == "DEFAULT" else found
+    return min(found, asked, key=_VECTORS.index)
+
+
 def has_fast_bfloat16(device: torch.device) -> bool:
     """Whether bfloat16 is faster than float32 there; a processor without the instructions is ten times slower in it."""
     if device.type == "cuda":
@@ -33,7 +53,16 @@ def has_fast_bfloat16(device: torch.device) -> bool:
         return False
     # Private names that may be gone in another torch: without the answer, float32 is always right.
     flags = (getattr(torch.cpu, name, None) for name in ("_is_avx512_bf16_supported", "_is_amx_tile_supported"))
-    return any(flag is not None and flag() for flag in flags)
+    has_instructions = any(flag is not None and flag() for flag in flags)
+    return has_instructions and cpu_capability() == "AVX512" and _is_used_by_onednn()
+
+
+def _is_used_by_onednn() -> bool:
+    """Whether oneDNN, which does the convolutions, takes bfloat16: ONEDNN_MAX_CPU_ISA can forbid it."""
+    try:
+        return bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
+    except (AttributeError, RuntimeError):
+        return False
 
 
 def _is_available(kind: str) -> bool:

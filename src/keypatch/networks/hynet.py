@@ -6,11 +6,11 @@ from typing import Literal
 
 from torch import nn
 
-from keypatch.errors import RecipeError
 from keypatch.networks.frn import FilterResponse
 from keypatch.networks.l2net import initialize_orthogonal, map_side, trunk_shape
 from keypatch.networks.patch_network import PatchNetwork
 from keypatch.networks.preprocessing import Preprocessing
+from keypatch.settings import check_fields
 
 HYNET_INPUT = Preprocessing(value_range=255.0)
 SDGMNET_INPUT = Preprocessing(value_range=1.0, resize="antialias")
@@ -36,10 +36,7 @@ class HyNet:
     preprocessing: Preprocessing = HYNET_INPUT
 
     def __post_init__(self) -> None:
-        if self.normalization not in ("frn", "batch", "instance"):
-            raise RecipeError(
-                f'HyNet has no normalization "{self.normalization}"; choose "frn", "batch" or "instance".'
-            )
+        check_fields(self)
 
     def build(self) -> PatchNetwork:
         frn = self.normalization == "frn"

@@ -7,7 +7,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from keypatch.errors import KeypatchError, RecipeError
+from keypatch.errors import KeypatchError
+from keypatch.settings import check_fields, option
 
 _FLAT = 1e-4  # of the value range: below it, x - mean is rounding noise that the division would blow up
 _PATCH_EPS = 1e-7  # HardNet
@@ -25,23 +26,16 @@ class Preprocessing:
     `patch_sigmas`: side of the image square a patch shows, in sigmas of its keypoint.
     """
 
-    size: int = 32
-    value_range: float = 1.0  # white is 1 or 255
+    size: int = option(32, least=1)
+    value_range: float = option(1.0, above=0)  # white is 1 or 255
     resize: Literal["bilinear", "antialias"] = "bilinear"
     normalization: Literal["none", "patch", "instance", "fixed"] = "none"
     mean: float = 0.0
-    std: float = 1.0
-    patch_sigmas: float = 24.0
+    std: float = option(1.0, above=0)
+    patch_sigmas: float = option(24.0, above=0)
 
     def __post_init__(self) -> None:
-        if self.size < 1 or not self.value_range > 0 or not self.std > 0 or not self.patch_sigmas > 0:
-            raise RecipeError(f"{self}: size, value_range, std and patch_sigmas must be positive.")
-        if self.resize not in ("bilinear", "antialias"):
-            raise RecipeError(f'preprocessing.resize is "{self.resize}"; choose "bilinear" or "antialias".')
-        if self.normalization not in ("none", "patch", "instance", "fixed"):
-            raise RecipeError(
-                f'preprocessing.normalization is "{self.normalization}"; choose "none", "patch", "instance" or "fixed".'
-            )
+        check_fields(self)
 
 
 def prepare(patches: Tensor, preprocessing: Preprocessing) -> Tensor:
@@ -51,7 +45,7 @@ def prepare(patches: Tensor, preprocessing: Preprocessing) -> Tensor:
     "patch" and "instance".
     """
     if patches.ndim != 3:
-        raise KeypatchError(f"Patches must be an array (n, height, width), found the shape {tuple(patches.shape)}.")
+        raise KeypatchError(f"Patches must be an array (n, height, width), found shape {tuple(patches.shape)}.")
     x = patches.unsqueeze(1)
     x = x if x.dtype == torch.float64 else x.to(torch.float32)
     x = _resize(x, preprocessing)

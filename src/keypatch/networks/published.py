@@ -38,7 +38,7 @@ def load_published(path: Path) -> tuple[NetworkSpec, PatchNetwork]:
     family = _recognize(tensors)
     if family is None:
         names = ", ".join(family.title for family in families())
-        raise DataError(f"{path} has none of the known sets of tensor names ({names}).")
+        raise DataError(f"{path} does not have the tensor names of any known network ({names}).")
     _check_eps(tensors, path)
     spec = family.spec(tensors)
     renamed = {family.names.get(name, name): t for name, t in tensors.items() if name not in family.unused}
@@ -60,12 +60,12 @@ def _read_tensors(path: Path) -> dict[str, Tensor]:
     except pickle.UnpicklingError as error:
         reason = str(error).splitlines()[0] if str(error) else "no checkpoint of torch"
         raise DataError(
-            f"{path} cannot be read as tensors alone ({reason[:160]}). Only such files are opened, since others could "
-            "run code: save its state_dict by itself."
+            f"{path} holds more than tensors ({reason[:160]}). Only tensors are loaded, since anything else could "
+            "run code. Save the state_dict by itself."
         ) from None
     except _UNREADABLE as error:
         raise DataError(
-            f"{path} is no readable checkpoint of torch ({type(error).__name__}): it is cut off or something else."
+            f"{path} is not a readable torch checkpoint ({type(error).__name__}). It is cut off or not a checkpoint."
         ) from None
     return _tensors_in(content, path)
 
@@ -98,5 +98,5 @@ def _check_eps(tensors: Mapping[str, Tensor], path: Path) -> None:
     for name, tensor in tensors.items():
         if name.endswith(".eps") and not torch.allclose(tensor.double().abs(), torch.tensor(EPS).double(), rtol=0.05):
             raise DataError(
-                f"{path}: {name} is not {EPS}; filter response normalization with a learned eps is unknown."
+                f"{path}: {name} is not {EPS}; filter response normalization with a learned eps is not supported."
             )

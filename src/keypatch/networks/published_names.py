@@ -46,10 +46,10 @@ class Family:
 
 def families() -> tuple[Family, ...]:
     return (
-        _batch_norm_family("HardNet", L2Net(), "features.", (0, 3, 6, 9, 12, 15, 19)),
-        _batch_norm_family("SOSNet", _SOSNET, "layers.", (1, 4, 7, 10, 13, 16, 20)),
-        _batch_norm_family("HardNet8", HardNet8(dim=128), "features.", (0, 3, 6, 9, 12, 15, 18, 22)),
-        _layered_l2net(),
+        _batch_norm_family("HardNet", L2Net(), [("features", k) for k in (0, 3, 6, 9, 12, 15, 19)]),
+        _batch_norm_family("SOSNet", _SOSNET, [("layers", k) for k in (1, 4, 7, 10, 13, 16, 20)]),
+        _batch_norm_family("HardNet8", HardNet8(dim=128), [("features", k) for k in (0, 3, 6, 9, 12, 15, 18, 22)]),
+        _batch_norm_family("L2-Net of HyNet's code", _SOSNET, [(f"layer{k}", int(k in (1, 7))) for k in range(1, 8)]),
         _filter_response_family("HyNet", HyNet()),
         _filter_response_family("SDGMNet", _SDGMNET, doubled=True),
         _tfeat_family("TFeat", TFeat(), ("features.1", "features.4", "descr.0")),
@@ -57,27 +57,18 @@ def families() -> tuple[Family, ...]:
     )
 
 
-def _batch_norm_family(title: str, network: Any, prefix: str, convolutions: Sequence[int]) -> Family:
+def _batch_norm_family(title: str, network: Any, convolutions: Sequence[tuple[str, int]]) -> Family:
+    """`convolutions`: the module and the number in it of each; its normalization has the next number."""
     names: dict[str, str] = {}
     last = "last.norm" if isinstance(network, HardNet8) else "last"
-    for k, index in enumerate(convolutions, start=1):
+    for k, (module, index) in enumerate(convolutions, start=1):
         norm = f"layers.norm{k}" if k < len(convolutions) else last
-        names[f"{prefix}{index}.weight"] = f"layers.conv{k}.weight"
-        names |= {f"{prefix}{index + 1}.{part}": f"{norm}.{part}" for part in _STATISTICS}
+        names[f"{module}.{index}.weight"] = f"layers.conv{k}.weight"
+        names |= {f"{module}.{index + 1}.{part}": f"{norm}.{part}" for part in _STATISTICS}
     if isinstance(network, HardNet8):
         names |= {part: f"last.projection.{part}" for part in ("components", "mean")}
-    return Family(title, network, names, f"{prefix}{convolutions[0]}.weight", f"{prefix}{convolutions[-1]}.weight")
-
-
-def _layered_l2net() -> Family:
-    """The L2-Net of HyNet's training code: HyNet's layer names, SOSNet's input."""
-    names: dict[str, str] = {}
-    for k in range(1, 8):
-        index = 1 if k in (1, 7) else 0
-        names[f"layer{k}.{index}.weight"] = f"layers.conv{k}.weight"
-        norm = f"layers.norm{k}" if k < 7 else "last"
-        names |= {f"layer{k}.{index + 1}.{part}": f"{norm}.{part}" for part in _STATISTICS}
-    return Family("L2-Net of HyNet's code", _SOSNET, names, "layer1.1.weight", "layer7.1.weight")
+    first, end = (f"{module}.{index}.weight" for module, index in (convolutions[0], convolutions[-1]))
+    return Family(title, network, names, first, end)
 
 
 def _filter_response_family(title: str, network: HyNet, doubled: bool = False) -> Family:

@@ -10,7 +10,7 @@ from keypatch.errors import RecipeError
 from keypatch.networks.patch_network import PatchNetwork
 from keypatch.networks.preprocessing import Preprocessing
 
-# The authors subtract the mean of the training set and divide by its deviation: here PhotoTour Liberty's, in 0..1.
+# The authors normalize by the mean and deviation of the training set; here always by PhotoTour Liberty's, in 0..1.
 SPREAD_OUT_INPUT = Preprocessing(size=64, normalization="fixed", mean=0.443728, std=0.201979)
 
 

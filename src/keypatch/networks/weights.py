@@ -13,23 +13,21 @@ from safetensors.torch import save
 from torch import Tensor, nn
 
 from keypatch.errors import DataError, RecipeError
-from keypatch.files import write_atomically
+from keypatch.files import Format, parse_json, write_atomically
 from keypatch.networks.patch_network import NetworkSpec, PatchNetwork
 from keypatch.networks.table import spec_from_dict, spec_to_dict
 
-FORMAT = "keypatch-weights"
-FORMAT_NUMBER = 1
+FORMAT = Format("keypatch-weights", 1, "weight file")
 _HALF_FROM = 1024  # entries: smaller tensors (statistics, biases) weigh nothing and need the range of float32
 
 
 def save_weights(
     path: Path, module: nn.Module, spec: NetworkSpec, card: Mapping[str, Any], *, half: bool = False
 ) -> None:
-    """Write the module's tensors; with `half`, those of the convolutions and linear layers as float16."""
+    """Write the module's tensors; with `half`, the weights of convolutions and linear layers as float16."""
     tensors = {name: _stored(tensor, half) for name, tensor in module.state_dict().items()}
     header = {
-        "format": FORMAT,
-        "format_number": str(FORMAT_NUMBER),
+        **{name: str(value) for name, value in FORMAT.head().items()},
         "network": json.dumps(spec_to_dict(spec)),
         "card": json.dumps(dict(card)),
     }
@@ -40,21 +38,28 @@ def save_weights(
 def load_weights(path: Path) -> tuple[NetworkSpec, PatchNetwork]:
     """The network of a weight file, in float32 on the CPU and in evaluation mode."""
     header, tensors = read_safetensors(path)
-    _check_format(path, header)
-    try:
-        spec = spec_from_dict(json.loads(header["network"]))
-    except (KeyError, TypeError, ValueError, RecipeError) as error:
-        raise DataError(f"{path}: the header does not describe a network ({error}). Copy the file again.") from None
+    FORMAT.check(header, path)
+    with reading_header(path, "a network"):
+        spec = spec_from_dict(parse_json(header["network"]))
     return spec, fill(spec, tensors, path)
 
 
-def read_card(path: Path) -> dict[str, Any]:
+def read_weights_card(path: Path) -> dict[str, Any]:
     """What `save_weights` was told about the weights: data, scores, terms."""
-    with _opened(path) as file:
+    with open_safetensors(path) as file:
         header = file.metadata() or {}
-    _check_format(path, header)
-    card: dict[str, Any] = json.loads(header.get("card", "{}"))
-    return card
+    FORMAT.check(header, path)
+    with reading_header(path, "a card"):
+        return dict(parse_json(header.get("card", "{}")))
+
+
+@contextmanager
+def reading_header(path: Path, what: str) -> Iterator[None]:
+    """Whatever a header lacks, or has in another form, becomes a DataError: the file does not describe `what`."""
+    try:
+        yield
+    except (LookupError, OverflowError, TypeError, ValueError, RecipeError) as error:
+        raise DataError(f"{path}: the header does not describe {what} ({error}). Copy the file again.") from error
 
 
 def fill(
@@ -73,12 +78,12 @@ def fill(
     if missing or surplus:
         fault = "lacks the tensor" if missing else "has the unknown tensor"
         name = (missing or surplus)[0]
-        raise DataError(f"{path} {fault} {named.get(name, name)} for {title}. It is damaged or of another network.")
+        raise DataError(f"{path} {fault} {named.get(name, name)} for {title}. It is damaged, or for another network.")
     for name, tensor in tensors.items():
         if tensor.shape != own[name].shape:
             raise DataError(
-                f"{path}: tensor {named.get(name, name)} has the shape {tuple(tensor.shape)}, {title} needs "
-                f"{tuple(own[name].shape)}. The file is damaged or of another network."
+                f"{path}: tensor {named.get(name, name)} has shape {tuple(tensor.shape)}, but {title} needs "
+                f"{tuple(own[name].shape)}. The file is damaged, or for another network."
             )
         if not torch.isfinite(tensor).all():
             raise DataError(f"{path}: tensor {named.get(name, name)} holds values that are not finite.")
@@ -89,12 +94,13 @@ def fill(
 
 def read_safetensors(path: Path) -> tuple[dict[str, str], dict[str, Tensor]]:
     """Header and tensors of a safetensors file; raises DataError where it cannot be read."""
-    with _opened(path) as file:
+    with open_safetensors(path) as file:
         return file.metadata() or {}, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[Any]:
+def open_safetensors(path: Path) -> Iterator[Any]:
+    """A safetensors file opened for reading; raises DataError where it cannot be read."""
     try:
         with safe_open(path, framework="pt") as file:
             yield file
@@ -102,18 +108,8 @@ def _opened(path: Path) -> Iterator[Any]:
         raise DataError(f"{path}: there is no such file.") from None
     except (SafetensorError, OSError) as error:
         raise DataError(
-            f"{path} is no readable safetensors file ({error}). It may be cut off: copy it again."
+            f"{path} is not a readable safetensors file ({error}). It may be cut off: copy it again."
         ) from None
-
-
-def _check_format(path: Path, header: Mapping[str, str]) -> None:
-    if header.get("format") != FORMAT:
-        raise DataError(f"{path} is a safetensors file, but not a weight file of keypatch.")
-    number = header.get("format_number", "")
-    if not number.isdigit() or int(number) > FORMAT_NUMBER:
-        raise DataError(
-            f"{path} has the format {FORMAT} {number}; this version reads up to {FORMAT_NUMBER}. Upgrade keypatch."
-        )
 
 
 def _stored(tensor: Tensor, half: bool) -> Tensor:

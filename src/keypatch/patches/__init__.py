@@ -1,7 +1,6 @@
 """Patch sets and test pairs, and how they are read and written."""
 
-from keypatch.patches.joined import PatchSource, join_sets
-from keypatch.patches.opening import open_patches
-from keypatch.patches.patch_set import Classes, Pairs, PatchSet
+from keypatch.patches.layouts import open_patches
+from keypatch.patches.patch_set import Classes, Pairs, PatchSet, PatchSource, join_sets
 
 __all__ = ["Classes", "Pairs", "PatchSet", "PatchSource", "join_sets", "open_patches"]

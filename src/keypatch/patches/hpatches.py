@@ -13,10 +13,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from keypatch.cache import Content, unpack_once
 from keypatch.errors import DataError
 from keypatch.files import require_folder
-from keypatch.patches.cache import Content, cached_array
-from keypatch.patches.grey_images import read_grey, read_grey_size
+from keypatch.images import UNASKED_LIMIT, read_header, read_photo
 from keypatch.patches.patch_set import PatchSet
 
 STRIPS = ("ref", *(f"{level}{image}" for level in "eht" for image in range(1, 6)))
@@ -40,11 +40,13 @@ def read_hpatches(folder: Path, split: str | None = None) -> PatchSet:
         side = sizes[0][1]
         for name, (_, other) in zip(names, sizes, strict=True):
             if other != side:
-                raise DataError(f"{folder / name} has patches of side {other}, {names[0]} of {side}. Copy them again.")
+                raise DataError(
+                    f"{folder / name} has patches of side {other}, but {names[0]} of {side}. Copy them again."
+                )
         shape = (len(STRIPS) * sum(rows for rows, _ in sizes), side, side)
         return shape, (_read_rows(folder, name) for name in names)
 
-    patches = cached_array(folder, f"hpatches-{split or 'all'}", strips, unpack)
+    patches = unpack_once(folder, f"hpatches-{split or 'all'}", strips, unpack)
     return PatchSet(
         name=folder.resolve().name if split is None else f"{folder.resolve().name}-{split}",
         patches=patches,
@@ -64,7 +66,7 @@ def read_sequences(
 
 def read_strip(folder: Path, name: str, strip: str) -> NDArray[np.uint8]:
     """(rows, side, side): the patches of one strip."""
-    pixels = read_grey(_strip_path(folder, name, strip))
+    pixels = read_photo(_strip_path(folder, name, strip), pixel_limit=UNASKED_LIMIT)
     return pixels.reshape(-1, pixels.shape[1], pixels.shape[1])
 
 
@@ -74,14 +76,14 @@ def count_rows(folder: Path, names: Sequence[str]) -> list[int]:
 
 
 def find_sequences(folder: Path, suffix: str = ".png") -> list[str]:
-    """The names of the folders that hold strips, or whatever is named after them with another suffix, sorted."""
+    """The names of the folders that hold strips, or files of the same names with another suffix, sorted."""
     require_folder(folder)
     names = sorted(p.name for p in folder.iterdir() if p.is_dir() and is_sequence(p, suffix))
     if not names and is_sequence(folder, suffix):
-        raise DataError(f"{folder} is a single sequence of HPatches. Give the folder that holds it.")
+        raise DataError(f"{folder} is a single HPatches sequence. Give the folder that contains it.")
     if not names:
         raise DataError(
-            f"{folder} has no sequences of HPatches (folders with ref{suffix}, e1{suffix}, ...). Check the path."
+            f"{folder} has no HPatches sequences (folders with ref{suffix}, e1{suffix}, ...). Check the path."
         )
     return names
 
@@ -108,7 +110,7 @@ def split_sequences(split: str, part: Literal["train", "test"]) -> tuple[str, ..
     if split not in splits:
         raise DataError(f'HPatches has no split "{split}". Its splits: {", ".join(splits)}.')
     if part not in splits[split]:
-        raise DataError(f'The HPatches split "{split}" has no part for training. Use a, b or c, or no split.')
+        raise DataError(f'The HPatches split "{split}" has no training part. Use a, b or c, or no split.')
     return tuple(splits[split][part].split())
 
 
@@ -133,10 +135,10 @@ def _check_sequence(folder: Path, name: str) -> tuple[int, int]:
 
 
 def _strip_size(path: Path) -> tuple[int, int]:
-    height, width = read_grey_size(path)
+    width, height = read_header(path).size
     if height % width:
         raise DataError(
-            f"{path} is {width}x{height} pixels: the height of a strip is a multiple of its width. Copy it again."
+            f"{path} is {width}x{height} pixels, but a strip's height must be a multiple of its width. Copy it again."
         )
     return height // width, width
 

@@ -8,9 +8,9 @@ from typing import Literal
 
 import numpy as np
 
+from keypatch.cache import Content, unpack_once
 from keypatch.errors import DataError
 from keypatch.files import safe_name
-from keypatch.patches.cache import Content, cached_array
 from keypatch.patches.image_folders import SIDE, read_square
 from keypatch.patches.patch_set import PatchSet, classes_of
 from keypatch.patches.tables import is_row_of_integers, read_lines
@@ -20,7 +20,7 @@ HEADER = ["image_id", "class_id", "super_class_id", "path"]
 
 
 def read_online_products(path: Path, side: int = SIDE) -> PatchSet:
-    """The images of a list in its order, made grey squares as those of class folders; `point_id` = class_id.
+    """The images of a list in its order, as grey squares, like images in class folders; `point_id` = class_id.
 
     Raises:
         DataError: the list has another header or no images, a line is malformed, names an image twice or one outside
@@ -37,7 +37,7 @@ def read_online_products(path: Path, side: int = SIDE) -> PatchSet:
 
     return PatchSet(
         name=path.stem,
-        patches=cached_array(folder, f"products-{path.stem}-{side}", images, unpack),
+        patches=unpack_once(folder, f"products-{path.stem}-{side}", images, unpack),
         point_id=point_id,
         folder=folder,
     )
@@ -65,18 +65,17 @@ def _read_list(path: Path) -> dict[str, int]:
             f'"{head.strip()[:60]}". Give Ebay_train.txt or Ebay_test.txt as released.'
         )
     if not rows:
-        raise DataError(f"{path} names no images, only its first line is there. Copy it again.")
+        raise DataError(f"{path} lists no images; it has only its first line. Copy it again.")
     classes: dict[str, int] = {}
     for number, row in enumerate(rows, start=2):
         words = row.split(maxsplit=3)
         if len(words) < 4 or not is_row_of_integers(row, 3):
             raise DataError(
                 f"{path}, line {number}: expected three integers and a path ({', '.join(HEADER)}), found "
-                f'"{row.strip()[:60]}". Mend the line or copy the file again.'
+                f'"{row.strip()[:60]}". Fix the line or copy the file again.'
             )
         name = safe_name(words[3].rstrip(), f"{path}, line {number}")
         if name in classes:
-            first = 2 + list(classes).index(name)
-            raise DataError(f"{path}, line {number}: {name} stands in line {first} already. Remove one of the two.")
+            raise DataError(f"{path}, line {number}: {name} is listed twice. Remove one of the two lines.")
         classes[name] = int(words[1])
     return classes

@@ -38,7 +38,7 @@ def parse_floats(path: Path, lines: list[str], columns: int, meaning: str) -> ND
         line = int(np.argmin(finite))
         raise DataError(
             f'{path}, line {line + 1}: numbers must be finite, found "{lines[line].strip()}". '
-            "Mend the line or make the file again."
+            "Fix the line or write the file again."
         )
     return table
 
@@ -66,7 +66,7 @@ def _first_bad_line(path: Path, lines: list[str], columns: int, meaning: str, dt
     for number, line in enumerate(lines, start=1):
         if not is_good(line, columns):
             found = line.strip()[:60]
-            return f'{path}, line {number}: expected {meaning}, found "{found}". Mend the line or copy the file again.'
+            return f'{path}, line {number}: expected {meaning}, found "{found}". Fix the line or copy the file again.'
     return f"{path}: some line does not hold {meaning}. Copy the file again."
 
 

@@ -1,6 +1,5 @@
 """The named recipes: values, one file per paper."""
 
-import difflib
 from pathlib import Path
 
 from keypatch.errors import RecipeError
@@ -23,6 +22,7 @@ from keypatch.recipes.hardnet import HARDNET
 from keypatch.recipes.hynet import HYNET
 from keypatch.recipes.sdgmnet import SDGMNET
 from keypatch.recipes.sosnet import SOSNET
+from keypatch.settings import did_you_mean
 from keypatch.training import Recipe
 from keypatch.training.recipe_files import read_recipe
 
@@ -46,7 +46,11 @@ RECIPES: dict[str, Recipe] = {recipe.name: recipe for recipes in PAPERS.values()
 
 
 def find_recipe(name: str | Path) -> Recipe:
-    """A recipe by its name, or from a recipe.toml (or the run folder it lies in)."""
+    """A recipe by its name, or from a recipe.toml (or the run folder it lies in).
+
+    >>> kp.find_recipe("hynet").loss
+    (HybridTriplet(alpha=2.0, margin=1.2, z='none', weight=1.0), NormDifference(weight=0.1))
+    """
     if str(name) in RECIPES:
         return RECIPES[str(name)]
     path = Path(name)
@@ -54,9 +58,8 @@ def find_recipe(name: str | Path) -> Recipe:
         path = path / "recipe.toml"
     if path.suffix == ".toml":
         return read_recipe(path)
-    near = difflib.get_close_matches(str(name), RECIPES, 1)
-    hint = f' Did you mean "{near[0]}"?' if near else ""
-    raise RecipeError(f'There is no recipe "{name}".{hint} Known are {", ".join(RECIPES)}, or a recipe.toml file.')
+    hint = did_you_mean(str(name), RECIPES)
+    raise RecipeError(f'There is no recipe "{name}".{hint} Choose one of {", ".join(RECIPES)}, or a recipe.toml file.')
 
 
 __all__ = ["HARDNET", "HYNET", "PAPERS", "RECIPES", "SDGMNET", "SOSNET", "find_recipe"]

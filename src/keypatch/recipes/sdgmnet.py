@@ -33,7 +33,7 @@ SDGMNET = replace(
     pairs=220 * EPOCH,
 )
 
-# The learning rate is not printed; the authors' script goes on with the last one.
+# The learning rate is not printed; the authors' script keeps the last one.
 SDGMNET_FINETUNE = replace(
     SDGM_RAW,
     name="sdgmnet_finetune",

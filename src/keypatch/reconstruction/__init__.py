@@ -1,7 +1,5 @@
-"""COLMAP databases, mapping in a child process, known cameras, pictures of models."""
+"""Photos to a 3D model: its numbers, its picture and its page."""
 
-from keypatch.reconstruction.camera_models import Camera
-from keypatch.reconstruction.cameras import PosedCamera, read_cameras
-from keypatch.reconstruction.checked_database import write_database
+from keypatch.reconstruction.mapping import Inputs, Mapping
 
-__all__ = ["Camera", "PosedCamera", "read_cameras", "write_database"]
+__all__ = ["Inputs", "Mapping"]

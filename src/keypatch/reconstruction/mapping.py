@@ -1,126 +1,65 @@
-"""Runs COLMAP in a child process, so that its crash is a sentence and not ours."""
+"""The options of a reconstruction: what it starts from, and what COLMAP is told."""
 
-import json
-import signal
-import subprocess
-import sys
-import tempfile
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from typing import IO, Any
+from dataclasses import dataclass
+from pathlib import Path
 
-from keypatch.errors import KeypatchError
-from keypatch.features.progress import counted
-from keypatch.reconstruction.child import Job
-from keypatch.reconstruction.outcome import Outcome
-
-CHILD = (sys.executable, "-P", "-m", "keypatch.reconstruction.child")  # -P: nothing is imported from where one stands
-GRACE = 60.0  # seconds over the limit until the process is ended: the mapper itself stops at the limit, with its model
-
-Progress = Callable[[str], None]  # "verifying", "mapping: 7 photos", ...
+from keypatch.features.extraction import Extraction
+from keypatch.images import PIXEL_LIMIT
+from keypatch.matching.matching import Matching
+from keypatch.settings import brief, check_fields, option
 
 
-def run_colmap(job: Job, progress: Progress = lambda _: None, *, lasting: bool = True) -> Outcome:
-    """Verification and mapping of a database that is validated already; `lasting`: its folder outlives an error.
+@dataclass(frozen=True)
+class Inputs:
+    """What a reconstruction starts from beside the photos.
 
-    Raises:
-        KeypatchError: COLMAP crashed, raised an error or took too long; the sentence says where a lasting database is.
+    >>> kp.Inputs(pairs="sequence:5").features is None
+    True
     """
-    with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as complaints:
-        process = subprocess.Popen(CHILD, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=complaints, text=True)
-        with _ended(process), _time_limit(process, job.seconds) as late:
-            stage, end = _listen(process, job, progress)
-            code = process.wait()
-        if "outcome" in end:
-            return Outcome.from_json(end["outcome"])
-        reason = _reason(code, stage, end, job, late.is_set())
-        raise KeypatchError(f"{reason}{_last_line(complaints)} {_remedy(job, lasting)}")
+
+    features: str | Path | None = option(
+        None, "Use this feature file (ours or hloc's) instead of describing the photos."
+    )
+    matches: str | Path | None = option(None, "Use this match file (ours or hloc's) instead of matching.")
+    pairs: str | Path = option(
+        "exhaustive", "Pairs to match: exhaustive, sequence:N, or a file with two names per line."
+    )
+    cameras: str | Path | None = option(
+        None, "Known cameras (kept fixed) and poses (to compare with): a COLMAP model or Strecha's .camera files."
+    )
+    root: str | Path | None = option(None, "Name photos by their paths relative to this folder.")
+    pixel_limit: int = option(PIXEL_LIMIT, "Refuse photos with more pixels than this.")
+
+    __repr__ = brief
 
 
-@contextmanager
-def _ended(process: "subprocess.Popen[str]") -> Iterator[None]:
-    """No child outlives the block, however that is left."""
-    try:
-        yield
-    finally:
-        process.kill()
-        process.wait()
-        for pipe in (process.stdin, process.stdout):
-            if pipe is not None:
-                with suppress(OSError):
-                    pipe.close()
+@dataclass(frozen=True)
+class Mapping:
+    """What COLMAP is told; `camera_model`, `focal` and `share_camera` are for photos whose camera is not known.
+
+    >>> kp.Mapping(focal=1200, share_camera=True).max_error
+    4.0
+    """
+
+    camera_model: str = option("SIMPLE_RADIAL", "COLMAP's camera model.")
+    focal: float | None = option(None, "Focal length in pixels, instead of the one from EXIF or a guess.")
+    share_camera: bool = option(False, "All photos were taken with one camera.")
+    max_error: float = option(
+        4.0, "Largest distance from the epipolar line, in pixels, in geometric verification.", above=0
+    )
+    seed: int = option(
+        0, "Random seed of COLMAP; the same seed and number of threads give the same model.", least=0, below=2**31
+    )
+    threads: int = option(1, "Threads COLMAP may use.", above=0)
+    time_limit: float | None = option(
+        None, "Stop verification and mapping after this many seconds and keep the model so far.", above=0
+    )
+
+    __repr__ = brief
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
 
-@contextmanager
-def _time_limit(process: "subprocess.Popen[str]", seconds: float | None) -> Iterator[threading.Event]:
-    """Kills the process when it is late; the event tells so."""
-    late = threading.Event()
-
-    def stop() -> None:
-        late.set()
-        process.kill()
-
-    timer = threading.Timer(threading.TIMEOUT_MAX if seconds is None else seconds + GRACE, stop)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield late
-    finally:
-        timer.cancel()
-
-
-def _listen(process: "subprocess.Popen[str]", job: Job, progress: Progress) -> tuple[str, dict[str, Any]]:
-    """Where the child was when it stopped talking, and its last words: an outcome, an error, or nothing."""
-    stage, registered = "starting", 0
-    end: dict[str, Any] = {}
-    if process.stdin is None or process.stdout is None:
-        raise RuntimeError("the child has no pipes")
-    try:
-        process.stdin.write(json.dumps(job.to_json()) + "\n")
-        process.stdin.flush()
-    except BrokenPipeError:
-        return stage, end
-    for line in process.stdout:
-        news = _news(line)
-        if "outcome" in news or "error" in news:
-            end = news
-            break
-        stage = news.get("stage", stage)
-        registered = news.get("registered", registered + news.get("more", 0))
-        progress(f"mapping: {counted(registered, 'photo')}" if registered and stage == "mapping" else stage)
-    process.stdin.close()
-    return stage, end
-
-
-def _news(line: str) -> dict[str, Any]:
-    """What the child tells in a line; nothing if it is COLMAP's own printing."""
-    with suppress(ValueError):
-        value = json.loads(line)
-        if isinstance(value, dict):
-            return value
-    return {}
-
-
-def _reason(code: int, stage: str, end: dict[str, Any], job: Job, late: bool) -> str:
-    if "error" in end:
-        error = " ".join(end["error"].split()).rstrip(".")
-        return f"COLMAP (pycolmap {end['version']}) failed while {stage}: {error}."
-    if late:
-        return f"COLMAP was still {stage} after the time limit of {job.seconds:g} seconds and was stopped."
-    if code < 0:
-        return f"COLMAP stopped with signal {-code} ({signal.Signals(-code).name}) while {stage}."
-    return f"COLMAP's process ended with code {code} while {stage}."
-
-
-def _last_line(complaints: IO[str]) -> str:
-    complaints.seek(0)
-    lines = [line.strip() for line in complaints if line.strip()]
-    return f' Its last words: "{lines[-1]}".' if lines else ""
-
-
-def _remedy(job: Job, lasting: bool) -> str:
-    attempt = "Try another seed, or give the focal length if it is known"
-    if not lasting:
-        return f"{attempt}; the database is gone, as nothing of this run is kept."
-    return f"The database is kept at {job.database}. {attempt}; features and matches are not made again."
+MATCHING = Matching(ratio=0.85, model=None)  # stricter than `match` (docs/results/defaults.md); COLMAP verifies
+EXTRACTION = Extraction(keypoints=4096)

@@ -1,29 +1,33 @@
 """A model as one HTML file to turn in the browser: nothing is loaded from elsewhere."""
 
 import base64
+import io
 import json
 from collections.abc import Mapping
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import jinja2
 import numpy as np
 from numpy.typing import NDArray
+from PIL import Image
 
+from keypatch.colmap.cameras import PosedCamera
+from keypatch.colmap.models import Points
+from keypatch.errors import DataError
 from keypatch.files import write_text
-from keypatch.reconstruction.cameras import PosedCamera
-from keypatch.reconstruction.frusta import frusta
+from keypatch.images import read_colours
 from keypatch.reconstruction.picture import lighten
-from keypatch.reconstruction.text_models import Points
-from keypatch.reconstruction.thumbnails import make_thumbnails
-from keypatch.reconstruction.viewpoint import choose_viewpoint, upright
+from keypatch.reconstruction.view import choose_viewpoint, frusta, up_direction
 
 MOST_POINTS = 200_000  # 20 bytes of base64 each: 4 MB
-SCRIPTS = ("page_view.js", "page_drawing.js", "page_acting.js")  # one after the other, as one script
+TEMPLATES = jinja2.Environment(
+    loader=jinja2.PackageLoader(__package__), autoescape=True, undefined=jinja2.StrictUndefined
+)
 ASPECT = 1.6  # of the window the view is made for; a narrower one opens its angle
 
 
-def write_page(
+def write_model_page(
     path: Path,
     title: str,
     facts: Mapping[str, str],
@@ -39,6 +43,9 @@ def write_page(
     Of too many points the shortest tracks are left out; of many photos the small copies are smaller, or none.
     """
     cameras = dict(sorted(cameras.items()))
+    if len(points.xyz) > MOST_POINTS:
+        kept = np.sort(np.argsort(-points.track_lengths, kind="stable")[:MOST_POINTS])
+        points = Points(points.xyz[kept], points.colours[kept], points.errors[kept], points.track_lengths[kept])
     seen = make_thumbnails({name: photo for name, photo in (photos or {}).items() if name in cameras})
     content = {
         "title": title,
@@ -46,24 +53,11 @@ def write_page(
         "names": list(cameras),
         "sights": [(sights or {}).get(name) for name in cameras],
         "thumbnails": [base64.b64encode(seen[name]).decode("ascii") if name in seen else None for name in cameras],
-        **_model(_most_seen(points), cameras),
+        **_model(points, cameras),
     }
     # inside a script element only "<" could end it; JSON may write it as an escape
     text = json.dumps(content, allow_nan=False).replace("<", "\\u003c")
-    page = _part("page_template.html").replace("KEYPATCH_STYLE", _part("page.css"))
-    page = page.replace("KEYPATCH_SCRIPT", "\n\n".join(map(_part, SCRIPTS)))
-    write_text(path, page.replace("KEYPATCH_MODEL", text, 1))  # last: a name may be any text
-
-
-def _part(name: str) -> str:
-    return files("keypatch.reconstruction").joinpath(name).read_text(encoding="utf-8").strip()
-
-
-def _most_seen(points: Points) -> Points:
-    if len(points.xyz) <= MOST_POINTS:
-        return points
-    kept = np.sort(np.argsort(-points.track_lengths, kind="stable")[:MOST_POINTS])
-    return Points(points.xyz[kept], points.colours[kept], points.errors[kept], points.track_lengths[kept])
+    write_text(path, TEMPLATES.get_template("model.html").render(model=text))
 
 
 def _model(points: Points, cameras: Mapping[str, PosedCamera]) -> dict[str, Any]:
@@ -82,7 +76,7 @@ def _model(points: Points, cameras: Mapping[str, PosedCamera]) -> dict[str, Any]
         "view": {
             "eye": ((eye - target) / depth).tolist(),
             "target": [0.0, 0.0, 0.0],
-            "up": upright(poses, points.xyz).tolist(),
+            "up": up_direction(poses, points.xyz).tolist(),
             "tangent": view.tangent,
             "aspect": ASPECT,
             "depth": 1.0,
@@ -93,3 +87,41 @@ def _model(points: Points, cameras: Mapping[str, PosedCamera]) -> dict[str, Any]
 def _packed(values: NDArray[Any], kind: type[np.generic]) -> str:
     """Little-endian bytes in base64, as typed arrays of JavaScript read them on every machine of today."""
     return base64.b64encode(np.ascontiguousarray(values, np.dtype(kind).newbyteorder("<")).tobytes()).decode("ascii")
+
+
+SIDES = (320, 160, 96, 64)  # pixels
+MOST_BYTES = 2_000_000  # of all: most of 110 photos are 320 pixels long, of 350 160, of 800 96, of 1,400 64
+LEAST_BYTES = 600  # of one; in fewer there is room for little more than the tables of a JPEG
+QUALITY = 78
+
+
+def make_thumbnails(photos: Mapping[str, Path]) -> dict[str, bytes]:
+    """JPEGs by the photos' names, each the largest within an equal share of `MOST_BYTES`.
+
+    Left out are photos that cannot be read, and those of which even the smallest is too large; where the share is below
+    `LEAST_BYTES`, all are, and none is read.
+    """
+    share = MOST_BYTES // max(len(photos), 1)
+    if share < LEAST_BYTES:
+        return {}
+    made = {}
+    for name, path in photos.items():
+        try:
+            colours = read_colours(path, SIDES[0])
+        except DataError:
+            continue
+        encoded = _largest(colours, share)
+        if encoded is not None:
+            made[name] = encoded
+    return made
+
+
+def _largest(colours: Image.Image, share: int) -> bytes | None:
+    colours.info.clear()  # where and by whom it was taken is nobody's business
+    for side in SIDES:
+        colours.thumbnail((side, side))
+        encoded = io.BytesIO()
+        colours.save(encoded, "JPEG", quality=QUALITY, optimize=True)
+        if encoded.tell() <= share:
+            return encoded.getvalue()
+    return None

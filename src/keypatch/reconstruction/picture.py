@@ -9,13 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
+from keypatch.colmap.cameras import PosedCamera
+from keypatch.colmap.models import Points
 from keypatch.errors import DataError
 from keypatch.files import write_atomically
-from keypatch.reconstruction.cameras import PosedCamera
-from keypatch.reconstruction.frusta import EDGES, FACE, frusta
-from keypatch.reconstruction.photo_colours import read_colours
-from keypatch.reconstruction.text_models import Points
-from keypatch.reconstruction.viewpoint import Viewpoint, choose_viewpoint
+from keypatch.images import read_colours
+from keypatch.reconstruction.view import EDGES, FACE, Viewpoint, choose_viewpoint, frusta
 
 Float64 = NDArray[np.float64]
 
@@ -85,7 +84,8 @@ def _draw_points(canvas: Float64, points: Points, view: Viewpoint) -> None:
         return
     xy, depth, colours = xy[inside], depth[inside], lighten(points.colours[inside])
     near, far = np.percentile(depth, [2, 98])
-    radius = _disc_radius(len(inside)) * FINER * np.clip(math.sqrt(near * far) / depth, 0.5, 1.7)
+    size = np.clip(2.2 * (3000 / len(inside)) ** 0.25, 0.8, 4.0)  # pixels: a few points are drawn larger than many
+    radius = size * FINER * np.clip(math.sqrt(near * far) / depth, 0.5, 1.7)
     share = HAZE * np.clip((depth - near) / max(far - near, 1e-12), 0, 1)[:, None]
     colours = colours * (1 - share) + (ABOVE + BELOW) / 2 * share
     reach = int(np.ceil(radius.max()))
@@ -108,11 +108,6 @@ def lighten(colours: NDArray[np.uint8]) -> Float64:
     shares = colours / 255
     middle = float(np.clip(np.median(shares.mean(axis=1)), 0.05, MIDDLE_GREY)) if len(colours) else MIDDLE_GREY
     return np.asarray(255 * shares ** (math.log(MIDDLE_GREY) / math.log(middle)))
-
-
-def _disc_radius(count: int) -> float:
-    """Pixels: a few points are drawn larger than many."""
-    return float(np.clip(2.2 * (3000 / count) ** 0.25, 0.8, 4.0))
 
 
 def _draw_cameras(

@@ -1,25 +1,133 @@
-"""Curves as pictures in the page (SVG); a person points at one and the page's script reads the value off the line."""
+"""The figures of a page: axes, curves and densities as places in a picture, which templates/figures.html draws."""
 
 import json
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from keypatch.metrics import Curve
-from keypatch.reports.axes import Axis, fitted
-from keypatch.reports.markup import Markup, element
+from keypatch.reports.protocols import Run
 
-WIDTH, HEIGHT = 360, 250
-_LEFT, _RIGHT, _TOP, _BOTTOM = 46, 350, 10, 206
+
+class Frame(NamedTuple):
+    """Where the axes of a figure stand in it, in units of its picture."""
+
+    width: int = 360
+    height: int = 250
+    left: int = 46
+    right: int = 350
+    top: int = 10
+    bottom: int = 206
+
+
+FRAME = Frame()
+_STEPS = (1, 2, 2.5, 5, 10)  # between ticks, times a power of ten
 _POINTS = 160  # of a line: closer than two pixels
 _LEAST = 0.1  # of an axis of shares: a smaller one would make noise look like a fall
 _COLOURS, _DASHES = 8, 4  # as in page.css
 
 
-@dataclass(frozen=True, eq=False)
-class Line:
-    """A curve and whose it is: the number of a descriptor in the legend."""
+@dataclass(frozen=True)
+class Axis:
+    """From `low` to `high`, both finite and apart; a logarithmic one is above 0. Shares are written in %."""
+
+    label: str
+    low: float
+    high: float
+    log: bool = False
+    percent: bool = False
+
+    def places(self, values: NDArray[np.float64], start: float, end: float) -> NDArray[np.float64]:
+        """Where values stand if `low` is at `start` and `high` at `end`; those outside are moved to the ends."""
+        inside = np.clip(np.asarray(values, np.float64), self.low, self.high)
+        low, high, at = (np.log(v) if self.log else v for v in (np.float64(self.low), np.float64(self.high), inside))
+        return np.asarray(start + (at - low) / (high - low) * (end - start))
+
+    def ticks(self) -> list[float]:
+        """Round values along the axis, about five; powers of ten on a logarithmic one."""
+        if self.log:
+            powers = range(math.ceil(math.log10(self.low) - 1e-9), math.floor(math.log10(self.high) + 1e-9) + 1)
+            return [10.0**power for power in powers]
+        step = _round_step((self.high - self.low) / 5)
+        first, last = math.ceil(self.low / step - 1e-9), math.floor(self.high / step + 1e-9)
+        return [number * step for number in range(first, last + 1)]
+
+    def text(self, value: float) -> str:
+        """A tick as it is written: 0.5, 12, 20k; the digits that its neighbours need and no more."""
+        shown = 100 * value if self.percent else value
+        if abs(shown) >= 10_000:
+            return f"{shown / 1000:g}k"
+        return f"{float(f'{shown:.6g}'):g}"
+
+    def marks(self, start: float, end: float) -> list[tuple[float, str]]:
+        """The ticks as places and texts."""
+        ticks = self.ticks()
+        return list(zip(self.places(np.array(ticks), start, end).tolist(), map(self.text, ticks), strict=True))
+
+    def spoken(self, start: float, end: float) -> dict[str, object]:
+        """What the page's script needs to turn a place on the axis into a value and to write it."""
+        return {
+            "label": self.label.removesuffix(", %"), "low": self.low, "high": self.high,
+            "log": self.log, "percent": self.percent, "start": start, "end": end,
+        }  # fmt: skip
+
+
+def fitted(label: str, values: NDArray[np.float64], *, percent: bool = False, span: float = 0.0) -> Axis:
+    """An axis that holds the finite values, between round numbers, and goes down until it is `span` long."""
+    finite = values[np.isfinite(values)]
+    low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
+    low = min(low, high - span)
+    step = _round_step(max(high - low, 1e-3 * max(abs(high), 1e-6)) / 5)
+    low, high = math.floor(low / step + 1e-9) * step, math.ceil(high / step - 1e-9) * step
+    return Axis(label, low, high if high > low else low + step, percent=percent)
+
+
+def _round_step(least: float) -> float:
+    power = 10.0 ** math.floor(math.log10(least))
+    return next(step * power for step in _STEPS if step * power >= least * (1 - 1e-9))
+
+
+@dataclass(frozen=True)
+class DrawnLine:
+    """A line of a figure: the number in the legend and the name of whom it belongs to, and its points for SVG."""
+
+    of: int
+    name: str
+    points: str
+
+
+@dataclass(frozen=True)
+class Figure:
+    """What a template draws: lines that can be pointed at, or areas of kinds ("matching", "others") for SVG."""
+
+    title: str
+    x: Axis
+    y: Axis
+    lines: tuple[DrawnLine, ...] = ()
+    areas: tuple[tuple[str, str], ...] = ()
+    of: int | None = None
+
+    @property
+    def x_marks(self) -> list[tuple[float, str]]:
+        return self.x.marks(FRAME.left, FRAME.right)
+
+    @property
+    def y_marks(self) -> list[tuple[float, str]]:
+        return self.y.marks(FRAME.bottom, FRAME.top)
+
+    @property
+    def axes(self) -> str:
+        """For the page's script, as JSON."""
+        x, y = self.x.spoken(FRAME.left, FRAME.right), self.y.spoken(FRAME.bottom, FRAME.top)
+        return json.dumps({"x": x, "y": y})
+
+
+class CurveOf(NamedTuple):
+    """A curve and whose it is: a number in the legend and a name."""
 
     of: int
     name: str
@@ -45,6 +153,12 @@ KINDS = {  # the first part of a curve's name
     "maa": Kind("Pose accuracy", "degrees", "right poses, %", from_zero=True),
     "share": Kind("Turned photographs", "degrees turned", "matched correctly, %"),
 }
+_LOGGED = {  # fields of a record of a training: title of the figure, its axis
+    "loss": ("Loss", "loss"),
+    "positive": ("Matching pairs", "mean distance"),
+    "negative": ("Mined negatives", "mean distance"),
+    "validation": ("FPR95 on the validation set", "FPR95 in %"),
+}
 
 
 def curve_title(name: str) -> str:
@@ -54,36 +168,31 @@ def curve_title(name: str) -> str:
     return f"{title}, {of}" if of else title
 
 
-def curve_figure(name: str, lines: Sequence[Line]) -> Markup:
+def curve_figure(name: str, curves: Sequence[CurveOf]) -> Figure:
     """The curves of one name, a line for each descriptor."""
     kind = KINDS.get(name.partition(".")[0], Kind(name, "", ""))
     shares = kind.title != name
-    xs = np.concatenate([line.curve.x for line in lines])
+    xs = np.concatenate([each.curve.x for each in curves])
     positive = xs[np.isfinite(xs) & (xs > 0)]
     if kind.log and positive.size and positive.min() < 1:
         x = Axis(kind.x, 10.0 ** max(-6, np.floor(np.log10(positive.min()))), 1.0, log=True, percent=True)
     else:
         x = fitted(kind.x, xs, percent=kind.shares)
-    ys = np.concatenate([[0.0] if kind.from_zero else [], *(line.curve.y for line in lines)])
+    ys = np.concatenate([[0.0] if kind.from_zero else [], *(each.curve.y for each in curves)])
     y = fitted(kind.y, ys, percent=shares, span=_LEAST if shares else 0.0)
-    return draw(curve_title(name), x, y, lines)
+    return _with_lines(curve_title(name), x, y, curves)
 
 
-def draw(title: str, x: Axis, y: Axis, lines: Sequence[Line]) -> Markup:
-    """A figure with its caption: axes, the lines, and what the script needs to turn a place back into values."""
-    drawn = [element("g", *(_line(x, y, line) for line in lines), class_="lines")]
-    picture = element(
-        "svg",
-        _grid(x, y),
-        *drawn,
-        viewBox=f"0 0 {WIDTH} {HEIGHT}",
-        role="img",
-        tabindex=0,
-        aria_label=f"{title}: {y.label} over {x.label}; arrow keys read the values",
-        data_axes=json.dumps({"x": _spoken(x, _LEFT, _RIGHT), "y": _spoken(y, _BOTTOM, _TOP)}),
-        class_="curves",
-    )
-    return element("figure", element("figcaption", title), picture, class_="plot")
+def training_figures(runs: Sequence[Run], numbers: Mapping[str, int]) -> list[Figure]:
+    """A figure for each quantity that some run logged, over the pairs trained on; `numbers` are those of the legend."""
+    made = []
+    for field, (title, label) in _LOGGED.items():
+        logged = [CurveOf(numbers[run.name], run.name, _logged(run, field)) for run in runs]
+        if curves := [each for each in logged if len(each.curve.x) > 1]:
+            x = fitted("pairs", np.concatenate([each.curve.x for each in curves]))
+            y = fitted(label, np.concatenate([each.curve.y for each in curves]))
+            made.append(_with_lines(title, x, y, curves))
+    return made
 
 
 def similarity_axes(curves: Sequence[Curve]) -> tuple[Axis, Axis]:
@@ -94,65 +203,45 @@ def similarity_axes(curves: Sequence[Curve]) -> tuple[Axis, Axis]:
     return Axis("cosine similarity", float(max(-1.0, min(low, 0.75))), 1.0), fitted("density", np.append(y, 0.0))
 
 
-def histogram(title: str, of: int, matching: Curve, others: Curve, axes: tuple[Axis, Axis]) -> Markup:
+def similarity_figure(title: str, of: int, axes: tuple[Axis, Axis], matching: Curve, others: Curve) -> Figure:
     """Densities of the similarity of matching pairs and of others (GOR, figure 5)."""
-    x, y = axes
     areas = []
     for kind, curve in (("others", others), ("matching", matching)):
-        shown = np.isfinite(curve.x) & np.isfinite(curve.y) & (curve.x >= x.low)
-        at, height = x.places(curve.x[shown], _LEFT, _RIGHT), y.places(curve.y[shown], _BOTTOM, _TOP)
+        shown = np.isfinite(curve.x) & np.isfinite(curve.y) & (curve.x >= axes[0].low)
+        at = axes[0].places(curve.x[shown], FRAME.left, FRAME.right)
+        height = axes[1].places(curve.y[shown], FRAME.bottom, FRAME.top)
         if len(at):
-            corners = [(at[0], _BOTTOM), *zip(at, height, strict=True), (at[-1], _BOTTOM)]
-            areas.append(element("polygon", points=_points(corners), class_=f"area {kind}"))
-    label = f"{title}: densities of the cosine similarity of matching and of other pairs"
-    picture = element("svg", _grid(x, y), *areas, viewBox=f"0 0 {WIDTH} {HEIGHT}", role="img", aria_label=label)
-    return element("figure", element("figcaption", swatch(of), title), picture, class_="plot", data_of=of)
-
-
-def swatch(of: int) -> Markup:
-    """The sign of a descriptor: a bit of its line, in its colour and with its dashes."""
-    line = element("line", x1=1, y1=5, x2=27, y2=5, class_=line_class(of))
-    return element("svg", line, viewBox="0 0 28 10", class_="swatch", aria_hidden="true")
+            ends = (at[0], FRAME.bottom), (at[-1], FRAME.bottom)
+            areas.append((kind, _points([ends[0], *zip(at, height, strict=True), ends[1]])))
+    return Figure(title, *axes, areas=tuple(areas), of=of)
 
 
 def line_class(of: int) -> str:
+    """The classes of a descriptor's lines, which say its colour and dashes."""
     return f"line c{of % _COLOURS} d{(of + of // _COLOURS) % _DASHES}"
 
 
-def _line(x: Axis, y: Axis, line: Line) -> Markup:
-    shown = np.isfinite(line.curve.x) & np.isfinite(line.curve.y)
-    before = np.flatnonzero(shown & (line.curve.x < x.low))  # of a rate of 0 on a logarithmic axis: the last point
+def _with_lines(title: str, x: Axis, y: Axis, curves: Sequence[CurveOf]) -> Figure:
+    return Figure(title, x, y, tuple(_line(x, y, each) for each in curves))
+
+
+def _line(x: Axis, y: Axis, whose: CurveOf) -> DrawnLine:
+    curve = whose.curve
+    shown = np.isfinite(curve.x) & np.isfinite(curve.y)
+    before = np.flatnonzero(shown & (curve.x < x.low))  # of a rate of 0 on a logarithmic axis: the last point
     shown[before[:-1]] = False
-    at = Curve(x.places(line.curve.x[shown], _LEFT, _RIGHT), y.places(line.curve.y[shown], _BOTTOM, _TOP))
-    thin = at.thinned(_POINTS)
-    points = _points(zip(thin.x, thin.y, strict=True))
-    return element("polyline", points=points, class_=line_class(line.of), data_of=line.of, data_name=line.name)
+    at = x.places(curve.x[shown], FRAME.left, FRAME.right), y.places(curve.y[shown], FRAME.bottom, FRAME.top)
+    thin = Curve(*at).thinned(_POINTS)
+    return DrawnLine(whose.of, whose.name, _points(zip(thin.x, thin.y, strict=True)))
 
 
 def _points(corners: Iterable[tuple[float, float]]) -> str:
     return " ".join(f"{a:.2f},{b:.2f}" for a, b in corners)
 
 
-def _grid(x: Axis, y: Axis) -> list[Markup]:
-    parts = []
-    for value, at in zip(y.ticks(), y.places(np.array(y.ticks()), _BOTTOM, _TOP), strict=True):
-        parts.append(element("line", x1=_LEFT, x2=_RIGHT, y1=f"{at:.1f}", y2=f"{at:.1f}", class_="grid"))
-        parts.append(element("text", y.text(value), x=_LEFT - 7, y=f"{at + 4:.1f}", text_anchor="end"))
-    for value, at in zip(x.ticks(), x.places(np.array(x.ticks()), _LEFT, _RIGHT), strict=True):
-        parts.append(element("line", x1=f"{at:.1f}", x2=f"{at:.1f}", y1=_BOTTOM, y2=_BOTTOM + 4, class_="tick"))
-        parts.append(element("text", x.text(value), x=f"{at:.1f}", y=_BOTTOM + 18, text_anchor="middle"))
-    parts.append(element("line", x1=_LEFT, x2=_RIGHT, y1=_BOTTOM, y2=_BOTTOM, class_="tick"))
-    middle = (_LEFT + _RIGHT) / 2
-    parts.append(element("text", x.label, x=middle, y=HEIGHT - 6, text_anchor="middle", class_="name"))
-    turned = f"translate(11 {(_TOP + _BOTTOM) / 2}) rotate(-90)"
-    parts.append(element("text", y.label, transform=turned, text_anchor="middle", class_="name"))
-    return parts
-
-
-def _spoken(axis: Axis, start: float, end: float) -> dict[str, object]:
-    """What the script needs to turn a place on the axis into a value and to write it."""
-    label = axis.label.removesuffix(", %")
-    return {
-        "label": label, "low": axis.low, "high": axis.high, "log": axis.log, "percent": axis.percent,
-        "start": start, "end": end,
-    }  # fmt: skip
+def _logged(run: Run, field: str) -> Curve:
+    points = [(record.get("pairs"), record.get(field)) for record in run.records]
+    known = [(x, y) for x, y in points if isinstance(x, int | float) and isinstance(y, int | float)]
+    table = np.array(known, np.float64).reshape(-1, 2)
+    table = table[np.isfinite(table).all(axis=1)]
+    return Curve(table[:, 0], table[:, 1])

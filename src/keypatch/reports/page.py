@@ -1,17 +1,76 @@
-"""One page of HTML from results and runs; nothing in it is loaded from elsewhere."""
+"""`report`: one page of HTML from results and runs, by the templates of this room; nothing is loaded from elsewhere."""
 
 import base64
 import hashlib
-from collections.abc import Sequence
+import json
+import struct
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
 from importlib.resources import files
+from pathlib import Path
+from typing import Any, NamedTuple
 
+import jinja2
+
+from keypatch.benchmarks.comparison import own_settings
+from keypatch.benchmarks.result import Result
+from keypatch.benchmarks.table import BENCHMARKS
+from keypatch.errors import KeypatchError
+from keypatch.files import require_place, write_text
 from keypatch.provenance import provenance
-from keypatch.reports.figures import swatch
-from keypatch.reports.markup import Content, Markup, element
-from keypatch.reports.protocols import Protocol, group
-from keypatch.reports.reading import Sources
-from keypatch.reports.score_tables import Numbers
-from keypatch.reports.sections import protocol_section, training_section
+from keypatch.reports.figures import (
+    FRAME,
+    KINDS,
+    CurveOf,
+    Figure,
+    curve_figure,
+    line_class,
+    similarity_axes,
+    similarity_figure,
+    training_figures,
+)
+from keypatch.reports.protocols import Entry, Protocol, Sources, group, read_sources
+from keypatch.reports.published import published_for
+from keypatch.reports.tables import (
+    TRACK,
+    Numbers,
+    ScoreTable,
+    all_scores,
+    difference_table,
+    published_table,
+    summary_note,
+    summary_table,
+)
+
+ENDINGS = (".html", ".htm")
+MOST_DRAWN = 12  # descriptors with curves and pictures, the best by the first score: more nobody can tell apart
+OPEN_FIGURES = 6  # of one kind of curve; those of further sequences or photos are folded away
+_MATCHING, _OTHERS = "similarity.matching", "similarity.nonmatching"
+_WIDE = 600  # pixels of a picture that gets a row of its own
+
+
+def report(
+    results: Iterable[str | Path | Result], out: str | Path, *, baseline: str | None = None, title: str | None = None
+) -> Path:
+    """Write one self-contained page about result files, folders of them and run folders, and return its path.
+
+    Results of one benchmark on the same data with the same settings share a table, others have their own.
+    baseline: the descriptor that the others are compared with; without one, the best of each score.
+
+    >>> kp.report(["rootsift.json", "sift.json"], "report.html")
+    PosixPath('report.html')
+    """
+    path = Path(out)
+    if path.suffix.lower() not in ENDINGS:
+        raise KeypatchError(f"The page must be an .html file, not {path.name or path}. Use --out PAGE.html.")
+    require_place(path)
+    sources = read_sources([results] if isinstance(results, str | Path | Result) else results)
+    known = dict.fromkeys(source.result.descriptor for source in sources.results)
+    if baseline is not None and baseline not in known:
+        raise KeypatchError(f'There is no result for the baseline "{baseline}". Choose one of {", ".join(known)}.')
+    write_text(path, build_page(sources, baseline, title))
+    return path
 
 
 def build_page(sources: Sources, baseline: str | None = None, title: str | None = None) -> str:
@@ -20,43 +79,46 @@ def build_page(sources: Sources, baseline: str | None = None, title: str | None 
     labels = [entry.label for protocol in protocols for entry in protocol.entries]
     names = dict.fromkeys([*labels, *(run.name for run in sources.runs)])
     numbers = {name: number for number, name in enumerate(names)}
-    heading = title or _heading(protocols)
-    sections = [protocol_section(protocol, numbers, baseline) for protocol in protocols]
-    training = training_section(sources.runs, numbers)
-    body = [
-        _header(heading, sources, protocols),
-        _legend(numbers),
-        element("main", *sections, *([training] if training else [])),
-        element("footer", "Everything on this page is in this one file; nothing is loaded from elsewhere."),
-    ]
-    return _document(heading, body)
-
-
-def _document(title: str, body: Sequence[Markup]) -> str:
-    """The style and the script by their hashes are all that the browser may apply and run."""
-    style, script = (Markup(files("keypatch.reports").joinpath(name).read_text(encoding="utf-8")) for name in _PARTS)
-    policy = f"default-src 'none'; img-src data:; style-src {_hash(style)}; script-src {_hash(script)}; base-uri 'none'"
-    head = element(
-        "head",
-        element("meta", charset="utf-8"),
-        element("meta", http_equiv="Content-Security-Policy", content=policy),
-        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        element("meta", name="color-scheme", content="light dark"),
-        element("title", title),
-        element("style", style),
+    style, script = (files("keypatch.reports").joinpath("templates", name).read_text("utf-8") for name in _PARTS)
+    page = (
+        _templates()
+        .get_template("page.html")
+        .render(
+            title=title or _title(protocols),
+            facts=_facts_of(sources, protocols),
+            numbers=numbers,
+            sections=[_section(protocol, numbers, baseline) for protocol in protocols],
+            training=training_figures(sources.runs[:MOST_DRAWN], numbers),
+            style=style,
+            script=script,
+            style_hash=_hash(style),
+            script_hash=_hash(script),
+        )
     )
-    page = element("html", head, element("body", *body, element("script", script)), lang="en")
-    return f"<!doctype html>\n{page}\n"
+    return page.encode("utf-8", "replace").decode("utf-8")  # a name may hold half a surrogate pair
 
 
 _PARTS = ("page.css", "page.js")
 
 
+@cache
+def _templates() -> jinja2.Environment:
+    made = jinja2.Environment(
+        loader=jinja2.PackageLoader("keypatch.reports"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.globals.update(frame=FRAME, track_width=TRACK, line_class=line_class)
+    return made
+
+
 def _hash(part: str) -> str:
-    return f"'sha256-{base64.b64encode(hashlib.sha256(part.encode()).digest()).decode('ascii')}'"
+    return f"sha256-{base64.b64encode(hashlib.sha256(part.encode()).digest()).decode('ascii')}"
 
 
-def _heading(protocols: Sequence[Protocol]) -> str:
+def _title(protocols: Sequence[Protocol]) -> str:
     benchmarks = list(dict.fromkeys(protocol.benchmark for protocol in protocols))
     if not benchmarks:
         return "Training"
@@ -64,28 +126,165 @@ def _heading(protocols: Sequence[Protocol]) -> str:
     return f"Descriptors on {first} and {last}" if first else f"Descriptors on {last}"
 
 
-def _header(heading: str, sources: Sources, protocols: Sequence[Protocol]) -> Markup:
+def _facts_of(sources: Sources, protocols: Sequence[Protocol]) -> list[str]:
     made = provenance()
     counts = [(len(sources.results), "result"), (len(protocols), "table"), (len(sources.runs), "run")]
     facts = [f"{count:,} {what}{'s' * (count != 1)}" for count, what in counts if count]
-    facts.append(f"made on {made.date[:10]} with keypatch {made.version}")
-    return element(
-        "header",
-        element("p", "keypatch report", class_="kicker"),
-        element("h1", heading),
-        element("p", " · ".join(facts), class_="note"),
+    return [*facts, f"made on {made.date[:10]} with keypatch {made.version}"]
+
+
+class Picture(NamedTuple):
+    """A PNG file inside the page."""
+
+    label: str
+    of: int
+    source: str
+    width: int
+    height: int
+    wide: bool
+
+
+class Origin(NamedTuple):
+    """Where a result comes from: a text for each of `Section.origin_heads`."""
+
+    of: int
+    texts: list[str]
+
+
+@dataclass(frozen=True)
+class Section:
+    """What templates/section.html shows of one protocol."""
+
+    title: str
+    about: str
+    differs: str
+    summary: ScoreTable
+    note: str
+    differences: ScoreTable | None
+    left_out: str
+    curves: list[Figure]
+    further_curves: list[Figure]
+    similarities: dict[str, list[Figure]]  # by the pair list
+    pictures: dict[str, list[Picture]]  # by their titles
+    published_data: str  # what papers call the data
+    published: ScoreTable | None
+    labels: list[str]
+    scores: dict[str, list[str]]
+    settings: dict[str, str]
+    card: dict[str, str]
+    origin_heads: list[str]
+    origins: list[Origin]
+
+
+def _section(protocol: Protocol, numbers: Numbers, baseline: str | None) -> Section:
+    published = published_for(protocol)
+    entries, drawn = protocol.entries, protocol.entries[:MOST_DRAWN]
+    about = BENCHMARKS[protocol.benchmark].line if protocol.benchmark in BENCHMARKS else ""
+    left_out = f"Curves and pictures show the first {MOST_DRAWN} of {len(entries)} rows."
+    curves, further = _curves(drawn, numbers)
+    settings = dict(protocol.settings)
+    card = settings.pop("card", None)
+    heads, origins = _origins(protocol, numbers)
+    return Section(
+        title=protocol.title,
+        about=f"{about[:1].upper()}{about[1:]}." if about else "",
+        differs=protocol.differs,
+        summary=summary_table(protocol, numbers, published),
+        note=summary_note(protocol),
+        differences=difference_table(protocol, numbers, baseline),
+        left_out=left_out if len(drawn) < len(entries) else "",
+        curves=curves,
+        further_curves=further,
+        similarities=_similarities(drawn, numbers),
+        pictures=_pictures(drawn, numbers),
+        published_data=published[0].data if published else "",
+        published=published_table(published) if published else None,
+        labels=[entry.label for entry in entries],
+        scores=all_scores(protocol),
+        settings={**_texts(settings), "SHA-256 of the data": protocol.data_hash or "unknown"},
+        card=_texts(card) if isinstance(card, Mapping) else {},
+        origin_heads=heads,
+        origins=origins,
     )
 
 
-def _legend(numbers: Numbers) -> Markup:
-    """A box to tick for every descriptor: whether its rows, curves and pictures are shown."""
-    boxes: list[Content] = [
-        element(
-            "label",
-            element("input", type="checkbox", checked=True, value=number),
-            swatch(number),
-            element("span", name),
-        )
-        for name, number in numbers.items()
-    ]
-    return element("nav", *boxes, class_="legend", aria_label="Shown descriptors")
+def _curves(entries: Sequence[Entry], numbers: Numbers) -> tuple[list[Figure], list[Figure]]:
+    """A figure per name of a curve, by kinds: the first ones of each kind, and the further ones."""
+    kinds: dict[str, list[str]] = {kind: [] for kind in KINDS}
+    for name in dict.fromkeys(name for entry in entries for name in entry.result.curves):
+        if not name.startswith((_MATCHING, _OTHERS)):
+            kinds.setdefault(name.partition(".")[0], []).append(name)
+    first = [name for names in kinds.values() for name in names[:OPEN_FIGURES]]
+    further = [name for names in kinds.values() for name in names[OPEN_FIGURES:]]
+    return [_curve(name, entries, numbers) for name in first], [_curve(name, entries, numbers) for name in further]
+
+
+def _curve(name: str, entries: Sequence[Entry], numbers: Numbers) -> Figure:
+    having = [entry for entry in entries if name in entry.result.curves]
+    return curve_figure(name, [CurveOf(numbers[each.label], each.label, each.result.curves[name]) for each in having])
+
+
+def _similarities(entries: Sequence[Entry], numbers: Numbers) -> dict[str, list[Figure]]:
+    """Densities of similarity by pair list, a figure per descriptor, one height for all of a list."""
+    suffixes = dict.fromkeys(
+        name.removeprefix(_MATCHING) for entry in entries for name in entry.result.curves if name.startswith(_MATCHING)
+    )
+    figures: dict[str, list[Figure]] = {}
+    for suffix in suffixes:
+        keys = f"{_MATCHING}{suffix}", f"{_OTHERS}{suffix}"
+        having = [entry for entry in entries if all(key in entry.result.curves for key in keys)]
+        if having:
+            axes = similarity_axes([each.result.curves[key] for each in having for key in keys])
+            figures[suffix.removeprefix(".")] = [
+                similarity_figure(each.label, numbers[each.label], axes, *(each.result.curves[key] for key in keys))
+                for each in having
+            ]
+    return figures
+
+
+def _pictures(entries: Sequence[Entry], numbers: Numbers) -> dict[str, list[Picture]]:
+    """The pictures of results by title, side by side; titles with the same pictures share a heading."""
+    titles: dict[tuple[tuple[str, bytes], ...], list[str]] = {}
+    for title in dict.fromkeys(title for entry in entries for title in entry.result.pictures):
+        same = tuple((each.label, png) for each in entries if (png := each.result.pictures.get(title)) is not None)
+        titles.setdefault(same, []).append(title)
+    return {
+        " and ".join([named[0], *(_rest(other, named[0]) for other in named[1:])]): [
+            _picture(label, png, numbers[label]) for label, png in same
+        ]
+        for same, named in titles.items()
+    }
+
+
+def _rest(title: str, first: str) -> str:
+    """What follows the last comma, if the titles are the same before it."""
+    start, comma, rest = title.rpartition(", ")
+    return rest if comma and first.startswith(f"{start}, ") else title
+
+
+def _picture(label: str, png: bytes, number: int) -> Picture:
+    width, height = struct.unpack(">II", png[16:24]) if len(png) >= 24 else (1, 1)
+    source = f"data:image/png;base64,{base64.b64encode(png).decode('ascii')}"
+    return Picture(label, number, source, width, height, width >= _WIDE)
+
+
+def _texts(values: Mapping[str, Any]) -> dict[str, str]:
+    return {
+        str(name): each if isinstance(each, str) else json.dumps(each, default=str) for name, each in values.items()
+    }
+
+
+def _origins(protocol: Protocol, numbers: Numbers) -> tuple[list[str], list[Origin]]:
+    """A row per result: file, date, version, machine, command, hashes, and the descriptor's own settings."""
+    heads = ("descriptor", "file", "date", "made with", "machine", "command", "SHA-256", "own settings")
+    rows = []
+    for entry in protocol.entries:
+        origin = entry.result.provenance
+        own = ", ".join(f"{name} {value}" for name, value in own_settings(entry.result).items())
+        hashes = ", ".join(f"{name} {value}" for name, value in origin.hashes.items() if name != "data")
+        made = f"keypatch {origin.version}, torch {origin.torch}, Python {origin.python}"
+        rows.append([entry.label, entry.file, origin.date, made, origin.machine, origin.command, hashes, own])
+    kept = [column for column in range(len(heads)) if any(row[column] for row in rows)]
+    of = [numbers[entry.label] for entry in protocol.entries]
+    origins = [Origin(number, [row[column] for column in kept]) for number, row in zip(of, rows, strict=True)]
+    return [heads[column] for column in kept], origins

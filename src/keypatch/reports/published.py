@@ -1,18 +1,21 @@
-"""What papers print for the same benchmark on the same set: figures of theirs, never measured here."""
+"""What papers print: figures of theirs, never measured here, all of them in published.csv."""
 
 import csv
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
+import numpy as np
+
 from keypatch.reports.protocols import Protocol
 
-MEAN = "mean of all sets"  # stands for the data of a mean that a paper prints
+_MEAN = "mean of all sets"  # stands for the data of a mean over all sets; without a number where the paper prints none
 _SPLIT = 40  # test sequences of the splits a, b and c
 
 
 @dataclass(frozen=True)
-class Published:
+class PublishedFigure:
     """One figure of a paper, in %, and the table that prints it."""
 
     benchmark: str
@@ -21,8 +24,10 @@ class Published:
     method: str
     trained_on: str  # "" for what is not trained
     percent: str
-    rule: str  # "mixed": GOR's table, where own rows count among accepted pairs and copied ones do not; else ""
+    rule: str  # "unclear": GOR's table, whose definition of FPR95 is not known for every row; else ""
     source: str
+    recipe: str  # the recipe of this method, beside its mean
+    note: str
 
     @property
     def name(self) -> str:
@@ -30,15 +35,34 @@ class Published:
         return "-".join(part for part in (self.method.lower(), self.trained_on) if part)
 
 
+@dataclass(frozen=True)
+class PublishedRow:
+    """A method in a paper's table of PhotoTour, FPR95 in %.
+
+    Six values in the order of the papers' columns, or one for each test set; the mean as printed, or ours.
+    """
+
+    method: str
+    source: str
+    values: tuple[float, ...]
+    mean: float
+    recipe: str
+    note: str
+
+    @property
+    def citation(self) -> str:
+        return f"{self.method} in {self.source}" + (f"; {self.note}" if self.note else "")
+
+
 @cache
-def published_figures() -> tuple[Published, ...]:
+def published_figures() -> tuple[PublishedFigure, ...]:
     """All of them: what several papers print alike stands once, of the one that is named first."""
     text = files("keypatch.reports").joinpath("published.csv").read_text(encoding="utf-8")
-    return tuple(Published(**row) for row in csv.DictReader(text.splitlines()))
+    return tuple(PublishedFigure(**row) for row in csv.DictReader(text.splitlines()))
 
 
-def published_for(protocol: Protocol) -> list[Published]:
-    """The figures that stand for the same score of the same benchmark on the same data, by its name."""
+def published_for(protocol: Protocol) -> list[PublishedFigure]:
+    """The figures for the same score of the same benchmark on the same data, by its name."""
     if protocol.settings.get("rule") == "discovery":  # FPR95 as a share of the accepted pairs: another score
         return []
     data = _data(protocol)
@@ -50,8 +74,34 @@ def published_for(protocol: Protocol) -> list[Published]:
     ]
 
 
+@cache
+def published_rows() -> tuple[PublishedRow, ...]:
+    """The rows of the papers' tables of PhotoTour, a row for each method of each paper."""
+    rows: dict[tuple[str, str], list[PublishedFigure]] = {}
+    for each in published_figures():
+        if each.benchmark == "ubc":
+            rows.setdefault((each.method, each.source), []).append(each)
+    return tuple(_row(figures) for figures in rows.values())
+
+
+@cache
+def published_recipes() -> Mapping[str, PublishedRow]:
+    """What papers print for methods that are recipes here, the best first."""
+    return {row.recipe: row for row in sorted(published_rows(), key=lambda row: row.mean) if row.recipe}
+
+
+def _row(figures: list[PublishedFigure]) -> PublishedRow:
+    first = figures[0]
+    values = tuple(float(each.percent) for each in figures if each.data != _MEAN)
+    [mean] = [each for each in figures if each.data == _MEAN]
+    if mean.percent:
+        return PublishedRow(first.method, first.source, values, float(mean.percent), mean.recipe, mean.note)
+    ours = round(float(np.mean(values)), 2)
+    return PublishedRow(first.method, f"{first.source}; our mean", values, ours, mean.recipe, mean.note)
+
+
 def _data(protocol: Protocol) -> str:
-    """What papers call the data: the name of the set, or the split of HPatches, if it is whole and not whitened."""
+    """What papers call the data: the name of the set, or the split of HPatches if it is whole and not whitened."""
     settings = protocol.settings
     if protocol.benchmark != "hpatches":
         return str(settings.get("data", "")).lower()

@@ -14,7 +14,6 @@ from keypatch.losses import Angle, Described, Measure, Moment, State
 from keypatch.patches import Classes
 from keypatch.sampling.draws import Draw, check_points, distinct
 from keypatch.sampling.generating import Generated
-from keypatch.sampling.memory import empty_memory, renew
 from keypatch.sampling.probabilities import hardest_probabilities, pick, power_probabilities
 
 _ANGLE = Angle()
@@ -73,7 +72,7 @@ class AdaptivePairs:
         if self.chooses and self._positives.slots(classes).max() < 3:
             raise DataError(
                 "AdaptivePairs has nothing to choose from: no point of the training set has more than two patches. "
-                "Pass --set sampler.generate=15 to add rotated ones, or take RandomPairs."
+                "Pass --set sampler.generate=15 to add rotated ones, or use RandomPairs."
             )
 
     def draw(self, classes: Classes, seed: int, step: int) -> Draw:
@@ -161,3 +160,21 @@ class AdaptivePairs:
         anchors = unit[torch.arange(n), torch.from_numpy(anchor)].repeat_interleave(k, 0)
         distances: NDArray[np.float64] = self.measure(unit.flatten(0, 1), anchors).view(n, k).cpu().double().numpy()
         return distances
+
+
+def empty_memory(rows: int, dim: int) -> Tensor:
+    """Descriptors remembered from earlier steps, a row for each patch; a row of zeros was never described."""
+    return torch.zeros(rows, dim, dtype=torch.float16)  # to choose by, half precision is enough
+
+
+def renew(memory: Tensor, drawn: Draw, unit: Tensor) -> tuple[Tensor, NDArray[np.bool_]]:
+    """Writes the unit descriptors (n, views, dim) of `drawn`; gives those of its pool (n, k, dim), and which are known.
+
+    In place: a copy of a large memory would cost more than it saves, and writing the same again changes nothing.
+    """
+    assert drawn.rows is not None and drawn.pool is not None and drawn.pool.rows is not None
+    written, wanted = drawn.rows >= 0, drawn.pool.rows
+    memory[torch.from_numpy(drawn.rows[written])] = unit[torch.from_numpy(written)].to(memory)
+    remembered = memory[torch.from_numpy(wanted.clip(min=0))].to(unit)
+    just_written = (wanted[:, :, None] == drawn.rows[:, None, :]).any(2)  # counts even if the network gave zeros
+    return remembered, (wanted >= 0) & (just_written | remembered.any(2).cpu().numpy())

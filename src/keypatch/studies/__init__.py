@@ -1,1 +1,1 @@
-"""Whole tasks put together from the rooms above: training by name, the quickstart, looking at files, listing names."""
+"""Recipes compared: `methods` under equal conditions, `ubc` on the six splits of PhotoTour."""

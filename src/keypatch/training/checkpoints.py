@@ -1,4 +1,4 @@
-"""Checkpoints: all that a run needs to go on exactly where it was, in one safetensors file."""
+"""Checkpoints: all that a run needs to resume exactly where it was, in one safetensors file."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -7,19 +7,19 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
 from keypatch.errors import DataError
-from keypatch.files import write_atomically
+from keypatch.files import Format, parse_json, write_atomically
+from keypatch.losses import State
 from keypatch.networks import NetworkSpec, PatchNetwork
+from keypatch.networks.weights import open_safetensors, reading_header
 from keypatch.provenance import provenance
 from keypatch.training.recipe import Recipe
 from keypatch.training.recipe_files import recipe_from_toml, recipe_to_toml
 
-FORMAT = "keypatch-checkpoint"
-FORMAT_NUMBER = 2  # 1 had no sampler_state
+FORMAT = Format("keypatch-checkpoint", 2, "checkpoint")  # 1 had no sampler_state
 GROUPS = ("network", "optimizer", "average", "loss_state", "sampler_state")
 KEPT = 2  # the newest, and one before it
 
@@ -47,8 +47,7 @@ def save_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
         for name, tensor in named.items()
     }
     header = {
-        "format": FORMAT,
-        "format_number": str(FORMAT_NUMBER),
+        **{name: str(value) for name, value in FORMAT.head().items()},
         "recipe": recipe_to_toml(checkpoint.recipe),
         "step": str(checkpoint.step),
         "seconds": str(checkpoint.seconds),
@@ -59,29 +58,20 @@ def save_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
 
 
 def load_checkpoint(path: Path, groups: Sequence[str] = GROUPS) -> Checkpoint:
-    """The checkpoint, of its tensors only those of some groups if so asked: a sampler's memory may be large."""
-    try:
-        with safe_open(path, framework="pt") as file:
-            header = file.metadata() or {}
-            wanted = [name for name in file.keys() if name.startswith(tuple(f"{group}/" for group in groups))]  # noqa: SIM118 (not a mapping)
-            tensors = {name: file.get_tensor(name) for name in wanted}
-    except (SafetensorError, OSError) as error:
-        raise DataError(f"{path}: cannot be read as a checkpoint ({error}); it may be cut off.") from error
-    if header.get("format") != FORMAT:
-        raise DataError(f"{path}: not a checkpoint of a keypatch run.")
-    if int(header["format_number"]) > FORMAT_NUMBER:
-        raise DataError(f"{path}: checkpoint format {header['format_number']} is newer than this keypatch; update it.")
+    """The checkpoint, or only some groups of its tensors: a sampler's memory may be large."""
+    with open_safetensors(path) as file:
+        header = file.metadata() or {}
+        wanted = [name for name in file.keys() if name.startswith(tuple(f"{group}/" for group in groups))]  # noqa: SIM118 (not a mapping)
+        tensors = {name: file.get_tensor(name) for name in wanted}
+    FORMAT.check(header, path)
     named: dict[str, dict[str, Tensor]] = {group: {} for group in GROUPS}
     for name, tensor in tensors.items():
         group, _, rest = name.partition("/")
         named[group][rest] = tensor
-    return Checkpoint(
-        recipe=recipe_from_toml(header["recipe"], f"{path} (recipe)"),
-        step=int(header["step"]),
-        seconds=float(header["seconds"]),
-        provenance=json.loads(header["provenance"]),
-        **named,
-    )
+    with reading_header(path, "a training"):
+        recipe, step, seconds = header["recipe"], int(header["step"]), float(header["seconds"])
+        origin = dict(parse_json(header["provenance"]))
+    return Checkpoint(recipe_from_toml(recipe, f"{path} (recipe)"), step, seconds, provenance=origin, **named)
 
 
 def find_checkpoints(run: Path) -> list[Path]:
@@ -109,12 +99,16 @@ def load_run_weights(path: Path) -> tuple[NetworkSpec, PatchNetwork]:
     if path.is_dir():
         newest = newest_checkpoint(path)
         if newest is None:
-            raise DataError(f"{path}: the run has no checkpoint yet; let it train until its first one.")
+            raise DataError(f"{path}: the run has no checkpoint yet. Train it until the first one.")
         file = newest
     checkpoint = load_checkpoint(file, ("network", "average"))
     spec: NetworkSpec = checkpoint.recipe.network
     network = spec.build()
-    network.load_state_dict(dict(checkpoint.average or checkpoint.network))
+    try:
+        network.load_state_dict(dict(checkpoint.average or checkpoint.network))
+    except RuntimeError as error:
+        fault = str(error).splitlines()[0]
+        raise DataError(f"{file}: the tensors do not fit the recipe ({fault}). Copy it again.") from None
     return spec, network.eval()
 
 
@@ -135,3 +129,22 @@ def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: Mapping[str, Te
         number, _, entry = name.partition(".")
         state.setdefault(int(number), {})[entry] = tensor
     optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
+
+
+def flat(states: Mapping[str, State]) -> dict[str, Tensor]:
+    """States by owner as "<owner>/<name>" entries."""
+    return {f"{owner}/{name}": tensor for owner, state in states.items() for name, tensor in state.items()}
+
+
+def nested(entries: Mapping[str, Tensor], device: torch.device) -> Mapping[str, State]:
+    """The inverse of `flat`, on a device."""
+    states: dict[str, dict[str, Tensor]] = {}
+    for entry, tensor in entries.items():
+        owner, _, name = entry.partition("/")
+        states.setdefault(owner, {})[name] = tensor.to(device)
+    return states
+
+
+def scalars(states: Mapping[str, State]) -> dict[str, float]:
+    """What of the states is a single number: running means, rates, powers."""
+    return {entry: float(tensor) for entry, tensor in flat(states).items() if tensor.numel() == 1}

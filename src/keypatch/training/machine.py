@@ -1,8 +1,11 @@
 """What this machine can do for a training: precision, compilation, memory."""
 
+import atexit
 import ctypes
+import os
 import shutil
 import sys
+import tempfile
 import warnings
 from collections.abc import Callable
 from typing import Literal
@@ -10,11 +13,11 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from keypatch.cache import private_folder
 from keypatch.errors import RecipeError
 from keypatch.networks import has_fast_bfloat16
 
 Precision = Literal["auto", "float32", "bfloat16"]
-Compile = Literal["auto", "on", "off"]
 Trunk = Callable[[Tensor], Tensor]
 
 
@@ -29,7 +32,7 @@ def keep_heap() -> None:
     libc = ctypes.CDLL(None)
     if hasattr(libc, "gnu_get_libc_version"):
         libc.mallopt(-4, 0)  # M_MMAP_MAX: no block comes from mmap, which would give it back on free
-        libc.mallopt(-1, 2**31 - 1)  # M_TRIM_THRESHOLD: the heap's top is not given back
+        libc.mallopt(-1, -1)  # M_TRIM_THRESHOLD: never; the largest number is 2 GB, which a step of 1024 pairs frees
 
 
 def choose_precision(name: str, device: torch.device) -> torch.dtype:
@@ -60,7 +63,18 @@ def has_compiler() -> bool:
 
 
 def compiled(trunk: Trunk, report: Callable[[str], None]) -> Trunk:
-    """The trunk under torch.compile, or as it is from the first call at which compiling fails."""
+    """The trunk under torch.compile, or as it is from the first call at which compiling fails.
+
+    What torch compiles it also loads again, by default from a folder that any user can make in the system's temporary
+    one: here, unless TORCHINDUCTOR_CACHE_DIR is set, it goes to a private one. Headers would stay there: none are kept.
+    """
+    os.environ.setdefault("TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS", "0")
+    if "TORCHINDUCTOR_CACHE_DIR" not in os.environ:
+        try:
+            os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(private_folder("torch"))
+        except OSError:
+            os.environ["TORCHINDUCTOR_CACHE_DIR"] = folder = tempfile.mkdtemp(prefix="keypatch-")
+            atexit.register(shutil.rmtree, folder, ignore_errors=True)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         fast: Trunk | None = torch.compile(trunk, dynamic=False)
@@ -74,7 +88,7 @@ def compiled(trunk: Trunk, report: Callable[[str], None]) -> Trunk:
                 warnings.simplefilter("ignore", DeprecationWarning)  # torch's own, on its first compilation
                 return fast(x)
         except torch._dynamo.exc.TorchDynamoException as error:
-            report(f"torch.compile is not possible here, going on without it ({type(error).__name__}).")
+            report(f"torch.compile is not possible here, continuing without it ({type(error).__name__}).")
             fast = None
             return trunk(x)
 

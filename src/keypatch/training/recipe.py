@@ -26,6 +26,10 @@ from keypatch.training.schedules import SCHEDULES, Schedule
 class Recipe:
     """Network, data order, augmentation, loss, optimizer, schedule and budget of a training.
 
+    >>> from dataclasses import replace
+    >>> replace(kp.find_recipe("hynet"), name="mine", pairs=50_000, seed=1).sampler
+    RandomPairs(pairs=512)
+
     `branches`: the last batch normalization (and all of them in a trunk with batch normalization) sees anchors and
     positives "together" or "apart", as the authors' two forward passes do.
     """
@@ -52,18 +56,20 @@ class Recipe:
             raise RecipeError("A recipe needs at least one loss term.")
         if self.pairs < self.sampler.pairs:
             raise RecipeError(
-                f"The budget of {self.pairs} pairs is less than one batch of {self.sampler.pairs}; "
-                f"raise --pairs or lower --set sampler.pairs."
+                f"The budget of {self.pairs} pairs is less than one batch of {self.sampler.pairs}. "
+                f"Raise --pairs or lower --set sampler.pairs."
             )
         if isinstance(self.mining, ThirdPatch) and not isinstance(self.sampler, RandomTriplets):
             raise RecipeError(
                 f"Mining with ThirdPatch needs third patches, which the sampler {type(self.sampler).__name__} does not "
-                "draw; take RandomTriplets."
+                "draw. Use RandomTriplets."
             )
         if self.mining is None and isinstance(self.sampler, AdaptivePairs) and self.sampler.chooses:
-            raise RecipeError("AdaptivePairs measures how hard batches are by mined negatives; give a mining.")
+            raise RecipeError("AdaptivePairs measures batch difficulty by mined negatives. Give a mining.")
         if not 0 <= self.average < 1:
-            raise RecipeError(f"average={self.average}: the decay of the moving average lies in 0 <= decay < 1.")
+            raise RecipeError(
+                f"average={self.average}: the decay of the moving average must be at least 0 and below 1."
+            )
 
     @property
     def steps(self) -> int:

@@ -1,6 +1,6 @@
 """Shipped weights, their cards, and the way from a name to a describer."""
 
 from keypatch.zoo.cards import Card
-from keypatch.zoo.finding import find, names
+from keypatch.zoo.loading import load, names
 
-__all__ = ["Card", "find", "names"]
+__all__ = ["Card", "load", "names"]

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from keypatch.benchmarks import Hpatches, Result, evaluate_hpatches, evaluate_rank1
-from keypatch.benchmarks.hpatches_descriptors import StripPatches, reduce_patches
+from keypatch.benchmarks.hpatches.descriptors import StripPatches, reduce_patches
 from keypatch.errors import DataError, KeypatchError
 from keypatch.patches.hpatches import STRIPS, read_strip, split_sequences
-from keypatch.zoo import find
+from keypatch.zoo import load
 
 NAMES = ("i_dark", "v_turn", "v_walk")
 ROWS = {"i_dark": 9, "v_turn": 14, "v_walk": 12}
@@ -64,9 +64,9 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_any_set_is_scored_with_lists_of_its_own(strips: Path) -> None:
-    steps: list[tuple[int, int]] = []
+    steps: list[tuple[int, int, str]] = []
     result = evaluate_hpatches(Pixels(), strips, progress=lambda *step: steps.append(step))
-    assert steps[-1] == (16 * 35, 16 * 35)
+    assert steps[-1] == (16 * 35, 16 * 35, "patches")
     assert result.settings["tasks"] == "drawn, seed 0" and result.settings["sequences"] == list(NAMES)
     assert (result.settings["positives"], result.settings["queries"], result.settings["distractors"]) == (700, 7, 14)
     for name in HEADLINE:
@@ -154,7 +154,7 @@ def test_the_smallest_set_has_scores(tmp_path: Path) -> None:
 
 @pytest.fixture
 def split_a(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr("keypatch.benchmarks.hpatches_draws.PAIRS", 2000)
+    monkeypatch.setattr("keypatch.benchmarks.hpatches.lists.PAIRS", 2000)
     names = split_sequences("a", "test") + split_sequences("a", "train")
     return write_strips(tmp_path / "hpatches-release", dict.fromkeys(names, 3), side=8)
 
@@ -176,12 +176,12 @@ def test_a_public_split_is_scored_by_its_lists_and_whitened_by_its_training_part
 @pytest.mark.parametrize(
     ("changed", "words"),
     [
-        ({"ties": "kind"}, 'ties cannot be "kind"; choose pessimistic or public'),
-        ({"ap": "vlfeat"}, 'ap cannot be "vlfeat"; choose trapezoid or classic'),
-        ({"distance": "cosine"}, 'distance cannot be "cosine"; choose L2 or L1'),
+        ({"ties": "kind"}, "ties must be one of pessimistic, public, not 'kind'"),
+        ({"ap": "vlfeat"}, "ap must be one of trapezoid, classic, not 'vlfeat'"),
+        ({"distance": "cosine"}, "distance must be one of L2, L1, not 'cosine'"),
         ({"split": "a", "sequences": ("boat",)}, 'the split is "a". Leave one of them out'),
         ({"tasks": "lists", "sequences": ("boat",)}, "Leave out sequences or tasks"),
-        ({"pca": True}, "choose split a, b or c"),
+        ({"pca": True}, "Choose split a, b or c"),
     ],
 )
 def test_wrong_settings_are_refused(changed: dict[str, Any], words: str) -> None:
@@ -193,11 +193,11 @@ def test_wrong_data_are_refused_before_anything_is_described(strips: Path, mini:
     cases = [
         (strips, {"split": "a"}, "lacks 40 of the 40 sequences of the split a"),
         (strips, {"split": "d"}, 'no split "d". Its splits: a, b'),
-        (strips, {"split": "view", "pca": True}, "lacks 59 of the 59|no part for training"),
+        (strips, {"split": "view", "pca": True}, "lacks 59 of the 59|no training part"),
         (strips, {"sequences": ("trun",)}, 'no sequence "trun". Did you mean "turn"'),
         (strips, {"tasks": str(tmp_path / "nowhere")}, "There is no folder"),
         (strips, {"tasks": str(mini.tasks)}, "tasks name none of the 3 sequences of .*strips"),
-        (mini.descriptors["mini"], {}, "holds descriptors as csv and no strips to describe"),
+        (mini.descriptors["mini"], {}, "holds csv descriptors, not strips to describe"),
         (tmp_path / "nowhere", {}, "There is no folder"),
     ]
     pixels = Pixels()
@@ -211,7 +211,7 @@ def test_lists_chosen_by_contrast_need_patches(mini: Any, tmp_path: Path) -> Non
     for name in split_sequences("b", "test"):
         (tmp_path / "d" / name).mkdir(parents=True)
         (tmp_path / "d" / name / "ref.csv").write_text("1,2\n3,4\n")
-    with pytest.raises(DataError, match=r"choose patches by their contrast, .* tasks=DIR"):
+    with pytest.raises(DataError, match=r"choose patches by contrast, .* tasks=DIR"):
         evaluate_hpatches(tmp_path / "d", tmp_path / "d", Hpatches(split="b"))
 
 
@@ -230,14 +230,14 @@ def test_csv_that_does_not_fit_the_strips_is_named(strips: Path, mini: Any, tmp_
     evaluate_hpatches(Pixels(), strips, Hpatches(write=str(tmp_path / "w")))
     path = tmp_path / "w" / "v_turn" / "ref.csv"
     path.write_text("\n".join(path.read_text().splitlines()[:-1]))
-    with pytest.raises(DataError, match=r"ref\.csv has 13 rows for the 14 patches of v_turn"):
+    with pytest.raises(DataError, match=r"ref\.csv has 13 rows, but v_turn has 14 patches"):
         evaluate_hpatches(tmp_path / "w", strips)
 
 
 @pytest.mark.slow
 def test_sift_on_the_oxford_strips(shared: Path) -> None:
     folder = shared / "data" / "patches" / "oxford-hpatches"
-    describer = find("sift", device="cpu")
+    describer = load("sift", device="cpu")
     whole, alone = evaluate_hpatches(describer, folder), evaluate_rank1(describer, folder)
     assert {name: whole.scores[name] for name in alone.scores} == pytest.approx(alone.scores)
     assert whole.scores["matching.sr"] == pytest.approx(np.mean([whole.scores[f"rank1.{e}"] for e in "eht"]))

@@ -4,14 +4,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.distance import cdist
 
-from keypatch.benchmarks import hpatches_matching, hpatches_retrieval
-from keypatch.benchmarks.hpatches_distances import bounded_distances, exact_distances, listed_distances
-from keypatch.benchmarks.hpatches_matching import find_nearest
-from keypatch.benchmarks.hpatches_nodes import Nodes
-from keypatch.benchmarks.hpatches_retrieval import count_nearer
+from keypatch.benchmarks.hpatches import matching
+from keypatch.benchmarks.hpatches.distances import bounded_distances, exact_distances, listed_distances
+from keypatch.benchmarks.hpatches.matching import count_nearer, nearest_rows
+from keypatch.benchmarks.hpatches.verification import Nodes, Ranked
 from keypatch.metrics.listed import false_before_sorted, listed_auc, listed_precision
 
 METRIC = {"L2": "euclidean", "L1": "cityblock"}
@@ -49,10 +48,10 @@ KINDS = ["plain", "repeated", "quantised", "constant", "nearly equal", "far away
 def test_the_nearest_row_is_that_of_all_distances(
     kind: str, distance: Any, tile: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hpatches_matching, "TILE", tile)
+    monkeypatch.setattr(matching, "TILE", tile)
     first, second = make(kind)
     distances = cdist(first, second, METRIC[distance])
-    nearest, apart, alone = find_nearest(first, second, distance)
+    nearest, apart, alone = nearest_rows(first, second, distance)
     np.testing.assert_array_equal(nearest, distances.argmin(axis=1))
     np.testing.assert_array_equal(alone, (distances == distances.min(axis=1, keepdims=True)).sum(axis=1) == 1)
     expected = distances.min(axis=1)
@@ -95,6 +94,10 @@ def test_listed_distances_are_those_of_float32_differences(distance: Any) -> Non
     np.testing.assert_allclose(found, expected, rtol=3e-7)
 
 
+def ranked(distances: ArrayLike, sequences: ArrayLike) -> Ranked:
+    return Ranked(np.asarray(distances), np.asarray(sequences), np.arange(len(np.asarray(distances))))
+
+
 def test_drawn_sequences_score_as_lists_with_their_pairs_repeated() -> None:
     rng = np.random.default_rng(0)
     sequences, size = 5, 4000
@@ -102,7 +105,7 @@ def test_drawn_sequences_score_as_lists_with_their_pairs_repeated() -> None:
     own, other = rng.integers(0, sequences, (2, size))
     positive += 0.1 * own  # some sequences are harder
     order = np.argsort(positive)
-    nodes = Nodes.of(positive[order], own[order], negative, other, sequences)
+    nodes = Nodes.of(ranked(positive[order], own[order]), ranked(negative, other), sequences)
     draws = np.array([[1, 1, 1, 1, 1], [0, 0, 2, 3, 0], [5, 0, 0, 0, 0]])
     for draw, precision, area in zip(draws, nodes.precisions(draws), nodes.areas(draws), strict=True):
         before = false_before_sorted(np.sort(positive.repeat(draw[own])), np.sort(negative.repeat(draw[other])))
@@ -112,28 +115,28 @@ def test_drawn_sequences_score_as_lists_with_their_pairs_repeated() -> None:
 
 
 def test_a_draw_without_a_positive_has_no_score() -> None:
-    nodes = Nodes.of(np.array([1.0, 2.0]), np.array([0, 0]), np.array([1.5]), np.array([1]), 2)
+    nodes = Nodes.of(ranked([1.0, 2.0], [0, 0]), ranked([1.5], [1]), 2)
     draws = np.array([[0, 2], [2, 0], [1, 1]])
     assert np.isnan(nodes.precisions(draws)).tolist() == [True, False, False]
     assert np.isnan(nodes.areas(draws)).tolist() == [True, True, False]
 
 
 def test_negatives_beyond_all_positives_are_never_accepted() -> None:
-    nodes = Nodes.of(np.array([1.0, 2.0]), np.array([0, 1]), np.array([1.5, 9.0]), np.array([1, 0]), 2)
+    nodes = Nodes.of(ranked([1.0, 2.0], [0, 1]), ranked([1.5, 9.0], [1, 0]), 2)
     assert nodes.false.tolist() == [[0, 0], [0, 0], [0, 1]]
     assert nodes.areas(np.array([[1, 1]])).tolist() == [1 - (0 + 0.5) / 2 / 2]
 
 
 def test_the_tile_of_retrieval_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
-    from keypatch.benchmarks.hpatches_descriptors import StripDescriptors
-    from keypatch.benchmarks.hpatches_draws import draw_tasks
+    from keypatch.benchmarks.hpatches.descriptors import StripDescriptors
+    from keypatch.benchmarks.hpatches.lists import draw_tasks
 
     counts = [20, 30, 25]
     rows = unit(np.random.default_rng(3), 16 * sum(counts))
     descriptors = StripDescriptors(("i_a", "i_b", "v_c"), np.array(counts), rows)
     tasks = draw_tasks(descriptors.names, counts)
-    whole = hpatches_retrieval.retrieve(descriptors, tasks, "L2", "public", "trapezoid")
-    monkeypatch.setattr(hpatches_retrieval, "TILE", 37)
-    parts = hpatches_retrieval.retrieve(descriptors, tasks, "L2", "public", "trapezoid")
+    whole = matching.retrieve(descriptors, tasks, "L2", "public", "trapezoid")
+    monkeypatch.setattr(matching, "TILE", 37)
+    parts = matching.retrieve(descriptors, tasks, "L2", "public", "trapezoid")
     np.testing.assert_array_equal(whole.precision, parts.precision)
     assert whole.pools == ("all",), "no query has 95 distractors"

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from keypatch.benchmarks import evaluate_rank1
-from keypatch.benchmarks.hpatches_descriptors import reduce_patches
+from keypatch.benchmarks.hpatches.descriptors import reduce_patches
 from keypatch.errors import DataError
 from keypatch.patches.hpatches import STRIPS
 
@@ -81,7 +81,7 @@ def test_patches_are_reduced_by_opencvs_8_bit_bilinear_resize() -> None:
 def test_sequences_are_chosen_by_name(folder: Path, chosen: tuple[str, ...]) -> None:
     steps: list[tuple[int, int]] = []
     result = evaluate_rank1(
-        MiddlePixel(), folder, sequences=chosen, progress=lambda done, total: steps.append((done, total))
+        MiddlePixel(), folder, sequences=chosen, progress=lambda done, total, _: steps.append((done, total))
     )
     assert result.settings["sequences"] == ["i_dark", "v_turn"]
     assert result.scores["rank1.t"] == pytest.approx(1 / 2)
@@ -95,7 +95,7 @@ def test_sequences_are_chosen_by_name(folder: Path, chosen: tuple[str, ...]) -> 
     [
         (("trun",), 'no sequence "trun". Did you mean "turn"[?] Its sequences: i_dark, v_turn, v_walk'),
         (("sunrise",), 'no sequence "sunrise". Its sequences'),
-        ((), "No sequence is chosen"),
+        ((), "No sequence was chosen"),
     ],
 )
 def test_an_unknown_sequence_is_named(folder: Path, chosen: tuple[str, ...], words: str) -> None:
@@ -105,7 +105,7 @@ def test_an_unknown_sequence_is_named(folder: Path, chosen: tuple[str, ...], wor
 
 def test_a_folder_without_strips_is_refused(tmp_path: Path) -> None:
     (tmp_path / "photos").mkdir()
-    with pytest.raises(DataError, match="no sequences"):
+    with pytest.raises(DataError, match="no HPatches sequences"):
         evaluate_rank1(MiddlePixel(), tmp_path)
     with pytest.raises(DataError):
         evaluate_rank1(MiddlePixel(), tmp_path / "nowhere")

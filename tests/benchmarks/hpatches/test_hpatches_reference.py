@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from keypatch.benchmarks import Hpatches, Result, evaluate_hpatches
-from keypatch.benchmarks.hpatches_descriptors import StripDescriptors
-from keypatch.benchmarks.hpatches_retrieval import retrieve
-from keypatch.benchmarks.hpatches_scores import score_strips
-from keypatch.benchmarks.hpatches_strips import find_strips, read_strips
-from keypatch.benchmarks.hpatches_tasks import read_tasks
+from keypatch.benchmarks.hpatches.descriptors import StripDescriptors
+from keypatch.benchmarks.hpatches.lists import read_tasks
+from keypatch.benchmarks.hpatches.matching import retrieve
+from keypatch.benchmarks.hpatches.scores import score_strips
+from keypatch.benchmarks.hpatches.strips import find_strips, read_strips
 from keypatch.metrics import draw_counts
 
 LEVELS, IMAGES = "eht", range(1, 6)
@@ -75,7 +75,7 @@ def test_every_score_is_the_public_tools(case: str, mini: Any, figures: dict[str
 
 
 def _check_images(mini: Any, name: str, figures: Mapping[str, Any]) -> None:
-    from keypatch.benchmarks.hpatches_matching import match_strips
+    from keypatch.benchmarks.hpatches.matching import match_strips
 
     strips = find_strips(mini.descriptors[name], "mini", tasks=mini.tasks)
     descriptors, _ = read_strips(mini.descriptors[name], strips)

@@ -1,0 +1,1 @@
+"""Photographs of planes with known homographies, and photographs turned in steps."""

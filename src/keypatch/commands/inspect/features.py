@@ -1,0 +1,140 @@
+"""Looking at feature files and match files, ours and hloc's: counts, settings, and what would spoil their use."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from keypatch.commands.inspect.patches import Findings
+from keypatch.doctor.evidence import measure_lengths
+from keypatch.errors import DataError
+from keypatch.features import FeatureReader
+from keypatch.features.feature_files import find_group, group_names, open_h5, read_array, read_attribute
+from keypatch.matching.match_files import MatchReader
+
+_FRAMES = ("scales", "oris", "scores")
+_NONE = -1  # the partner of a keypoint without a match
+_UNKNOWN = "not written down; hloc counts pixels as OpenCV does"
+
+
+@dataclass(frozen=True)
+class _Photo:
+    """What a file has of a photo."""
+
+    keypoints: int
+    dim: int | None  # None: no descriptors to tell it from
+    kinds: dict[str, str]  # of number, by the name of the array
+    faults: tuple[str, ...]  # the rest of a sentence that begins with the photo's name
+
+
+def look_at_features(file: Path) -> Findings:
+    with FeatureReader(file) as reader:
+        names, settings, descriptor = reader.names(), reader.settings, reader.descriptor
+    yield "photos", f"{len(names):,}"
+    photos = dict[str, _Photo]()
+    with open_h5(file) as h5:
+        convention = read_attribute(file, h5, "convention")
+        for name in names:
+            try:
+                photos[name] = _look_at_photo(file, find_group(file, h5, name), ours=bool(settings))
+            except DataError as error:
+                yield error
+    yield "keypoints", _spread([photo.keypoints for photo in photos.values()], "photo")
+    dims = sorted({photo.dim for photo in photos.values() if photo.dim is not None})
+    yield "descriptors", f"{' or '.join(map(str, dims))} numbers" if dims else "none"
+    yield "descriptor", descriptor
+    for key in ("keypoints", "descriptors"):
+        yield f"{key} kept as", " or ".join(sorted({photo.kinds.get(key, "none") for photo in photos.values()}))
+    known = [key for key in _FRAMES if all(key in photo.kinds for photo in photos.values())]
+    yield "with each keypoint", ", ".join(known) or "nothing but its place"
+    yield "convention", _UNKNOWN if convention is None else str(convention)
+    if settings:
+        yield "settings", ", ".join(f"{key} = {value}" for key, value in settings.items())
+    yield from _summed((name, fault) for name, photo in photos.items() for fault in photo.faults)
+    if dims:
+        bare = [name for name, photo in photos.items() if "descriptors" not in photo.kinds]
+        yield from _summed((name, "has no descriptors. Describe the photo") for name in bare)
+    if len(dims) > 1:
+        yield DataError(f"{file} mixes descriptors of {' and '.join(map(str, dims))} numbers. Describe all alike.")
+
+
+def look_at_matches(file: Path) -> Findings:
+    with MatchReader(file) as reader:
+        yield "pairs", f"{len(reader):,}"
+    with open_h5(file, "match file") as h5:
+        pairs = {key: _partners(file, find_group(file, h5, key)) for key in group_names(h5)}
+        yield "matches", _spread([int((partners >= 0).sum()) for partners in pairs.values()], "pair")
+        models = [str(model) for key in pairs if (model := read_attribute(file, h5[key], "model")) is not None]
+        yield "verified", f"{len(models):,} pairs ({', '.join(sorted(set(models)))})" if models else "not recorded"
+        kinds = sorted({str(partners.dtype) for partners in pairs.values()})
+        limit = "; keypoints above number 32,767 cannot be told" if "int16" in kinds else ""
+        yield "numbers as", f"{', '.join(kinds)}{limit}"
+    wrapped = "has negative keypoint numbers: more keypoints than int16 can count. Match again into int32"
+    yield from _summed((key, wrapped) for key, partners in pairs.items() if len(partners) and partners.min() < _NONE)
+
+
+def _look_at_photo(file: Path, group: Any, *, ours: bool) -> _Photo:
+    read = {key: read_array(file, group, key) for key in ("keypoints", "descriptors", "image_size", *_FRAMES)}
+    arrays = {key: array for key, array in read.items() if array is not None}
+    kinds = {key: str(group[key].dtype) for key in arrays}
+    keypoints, descriptors = arrays["keypoints"], arrays.get("descriptors")
+    if keypoints.ndim != 2 or keypoints.shape[1] < 2:
+        raise DataError(f"{file}: the keypoints of {group.name[1:]} are not an array (n, 2). Write the file again.")
+    faults, dim = [*_keypoint_faults(arrays, kinds)], None
+    if descriptors is not None:
+        faults += _descriptor_faults(descriptors, len(keypoints), ours=ours)
+        if descriptors.ndim == 2 and len(keypoints) in descriptors.shape:
+            dim = descriptors.shape[0 if descriptors.shape[1] == len(keypoints) else 1]
+    return _Photo(len(keypoints), dim, kinds, tuple(faults))
+
+
+def _keypoint_faults(arrays: dict[str, NDArray[Any]], kinds: dict[str, str]) -> Iterator[str]:
+    xy, size, scales = arrays["keypoints"][:, :2], arrays.get("image_size"), arrays.get("scales")
+    if kinds["keypoints"] == "float16":
+        yield "has float16 keypoints, which beyond 1024 are whole pixels. Write them as float32"
+    if not np.isfinite(xy).all():
+        yield "has keypoints that are not finite. Leave them out"
+    elif size is not None and size.shape == (2,) and ((xy < -1) | (xy > size)).any():
+        yield "has keypoints outside its image_size. They belong to the photo in another size or orientation"
+    if scales is not None and not (np.isfinite(scales) & (scales > 0)).all():
+        yield "has scales that are not above 0. Is it padding? Leave such keypoints out"
+
+
+def _descriptor_faults(descriptors: NDArray[Any], count: int, *, ours: bool) -> Iterator[str]:
+    if descriptors.ndim != 2 or count not in descriptors.shape:
+        yield f"has descriptors of another number than keypoints. The shape (dim, {count}) was expected"
+        return
+    transposed = descriptors.shape[1] != count
+    if transposed:
+        yield "has descriptors in rows (n, dim); hloc expects columns (dim, n). Transpose them"
+    rows = descriptors if transposed else descriptors.T
+    if not np.isfinite(rows).all():
+        yield "has descriptors that are not finite. Describe it again"
+    elif count and not ours and not measure_lengths(rows.astype(np.float64), 1.0).are_right:  # ours may be raw
+        yield "has descriptors whose length is not 1. Divide each by its Euclidean length"
+
+
+def _summed(faults: Iterator[tuple[str, str]]) -> Findings:
+    """A fault of several photos or pairs as one sentence."""
+    owners = dict[str, list[str]]()
+    for name, fault in faults:
+        owners.setdefault(fault, []).append(name)
+    for fault, names in owners.items():
+        others = f" (and {len(names) - 1} more)" if len(names) > 1 else ""
+        yield DataError(f"{names[0]}{others} {fault}.")
+
+
+def _partners(file: Path, group: Any) -> NDArray[Any]:
+    partners = read_array(file, group, "matches0")
+    if partners is None or partners.ndim != 1 or partners.dtype.kind not in "iu":
+        raise DataError(f"{file}: {group.name} has no list matches0 of integers. Write the file again.")
+    return partners
+
+
+def _spread(counts: Sequence[int], each: str) -> str:
+    if not counts:
+        return "none"
+    return f"{sum(counts):,}, {min(counts):,} to {max(counts):,} a {each} (mean {np.mean(counts):,.1f})"

@@ -1,0 +1,106 @@
+"""Looking at what training and scoring write: runs, recipes, checkpoints, weights, cards, results."""
+
+from pathlib import Path
+
+from keypatch.benchmarks.result import Result
+from keypatch.benchmarks.scores import find_score
+from keypatch.commands.inspect.patches import Findings
+from keypatch.errors import DataError
+from keypatch.files import hash_file
+from keypatch.networks import NetworkSpec, PatchNetwork
+from keypatch.networks.published import load_published
+from keypatch.networks.weights import load_weights, read_weights_card
+from keypatch.training import Recipe
+from keypatch.training.checkpoints import Checkpoint, find_checkpoints, load_checkpoint
+from keypatch.training.recipe_files import read_recipe
+from keypatch.zoo import Card
+from keypatch.zoo.cards import shipped_file
+
+
+def look_at_run(folder: Path) -> Findings:
+    yield from _recipe_facts(read_recipe(folder / "recipe.toml"))
+    checkpoints = find_checkpoints(folder)
+    if not checkpoints:
+        yield DataError(f"{folder} has no checkpoint yet. Let it train on with --resume.")
+        return
+    yield from _progress(load_checkpoint(checkpoints[-1]))
+    yield "newest weights", str(checkpoints[-1])
+    log = folder / "log.jsonl"
+    yield "log", f"{log} ({log.read_text(encoding='utf-8').count(chr(10)):,} records)" if log.exists() else "none"
+
+
+def look_at_checkpoint(file: Path) -> Findings:
+    checkpoint = load_checkpoint(file)
+    yield from _recipe_facts(checkpoint.recipe)
+    yield from _progress(checkpoint)
+
+
+def look_at_recipe(file: Path) -> Findings:
+    yield from _recipe_facts(read_recipe(file))
+
+
+def look_at_weights(file: Path) -> Findings:
+    yield from _network_facts(*load_weights(file))
+    for name, value in read_weights_card(file).items():
+        yield name, str(value)
+    yield "SHA-256", hash_file(file)
+
+
+def look_at_published(file: Path) -> Findings:
+    yield from _network_facts(*load_published(file))
+    yield "SHA-256", hash_file(file)
+
+
+def look_at_card(file: Path) -> Findings:
+    yield from _card_facts(Card.load(file))
+
+
+def look_at_zoo(card: Card, _: Path) -> Findings:
+    """A name of the zoo: its card, and whether its weights are the ones the card describes."""
+    yield from _card_facts(card)
+    if card.network:
+        yield "weights", f"{shipped_file(card).stat().st_size:,} bytes"
+
+
+def look_at_result(file: Path) -> Findings:
+    result = Result.load(file)
+    yield "benchmark", result.benchmark
+    yield "descriptor", result.descriptor
+    for name, setting in {**result.notes, **result.settings}.items():
+        yield name, str(setting)
+    for name, score in result.scores.items():
+        yield name, find_score(name).text(score)
+    yield "made", f"{result.provenance.date} by keypatch {result.provenance.version} ({result.provenance.command})"
+
+
+def _card_facts(card: Card) -> Findings:
+    yield "name", card.name
+    yield "about", card.about
+    yield "descriptors", f"{card.dim} numbers"
+    for name, value in (("network", card.network), ("trained on", card.trained_on), ("terms", card.terms)):
+        if value:
+            yield name, value
+    for name, score in card.scores.items():
+        yield name, find_score(name).text(score)
+    if card.weights_hash:
+        yield "SHA-256", card.weights_hash
+
+
+def _recipe_facts(recipe: Recipe) -> Findings:
+    yield "recipe", recipe.name
+    yield "network", str(recipe.network)
+    yield "loss", " + ".join(str(term) for term in recipe.loss)
+    yield "optimizer", f"{recipe.optimizer}, {recipe.schedule}"
+    yield "budget", f"{recipe.pairs:,} pairs in {recipe.steps:,} steps of {recipe.sampler.pairs}"
+
+
+def _progress(checkpoint: Checkpoint) -> Findings:
+    recipe, done = checkpoint.recipe, checkpoint.step
+    state = "finished" if done >= recipe.steps else f"{done / recipe.steps:.0%}, resume it with --resume"
+    yield "trained", f"{done * recipe.sampler.pairs:,} pairs in {checkpoint.seconds / 60:.1f} minutes ({state})"
+
+
+def _network_facts(spec: NetworkSpec, module: PatchNetwork) -> Findings:
+    yield "network", str(spec)
+    yield "descriptors", f"{module.dim} numbers, {'unit length' if module.unit_length else 'raw length'}"
+    yield "weights", f"{sum(parameter.numel() for parameter in module.parameters()):,}"

@@ -1,0 +1,95 @@
+"""The names that commands and recipe files take, each with a line that says what it is."""
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from keypatch.errors import KeypatchError
+from keypatch.settings import did_you_mean
+
+
+@dataclass(frozen=True)
+class Name:
+    name: str
+    about: str
+    paper: str = ""  # of a recipe
+
+
+def list_names(kind: str | None = None) -> dict[str, tuple[Name, ...]]:
+    """Names by kind, of all kinds or of one (`KINDS`); recipes are listed by paper.
+
+    >>> [each.name for each in kp.list_names("descriptors")["descriptors"]][:2]
+    ['sift', 'rootsift']
+    """
+    if kind is not None and kind not in KINDS:
+        raise KeypatchError(f'There is no list of "{kind}". Choose one of {", ".join(KINDS)}.')
+    return {each: KINDS[each]() for each in KINDS if kind in (None, each)}
+
+
+def recipe_text(name: str) -> str:
+    """A recipe by its name, or from a recipe.toml, with every field, as it would stand in a recipe.toml."""
+    from keypatch.benchmarks.table import BENCHMARKS
+    from keypatch.recipes import RECIPES, find_recipe
+    from keypatch.training.recipe_files import recipe_to_toml
+    from keypatch.zoo import names
+
+    if name not in RECIPES and name in {card.name for card in names()}:
+        raise KeypatchError(f'"{name}" is a descriptor, not a recipe; `keypatch inspect {name}` shows it.')
+    if name not in RECIPES and not name.endswith(".toml"):
+        raise KeypatchError(
+            f'There is no list, recipe or benchmark "{name}".{did_you_mean(name, [*KINDS, *RECIPES, *BENCHMARKS])} '
+            f"The lists are {', '.join(KINDS)}; `keypatch list recipes` names the recipes."
+        )
+    return recipe_to_toml(find_recipe(name))
+
+
+def _descriptors() -> tuple[Name, ...]:
+    from keypatch.zoo import names
+
+    return tuple(Name(card.name, card.about) for card in names())
+
+
+def _recipes() -> tuple[Name, ...]:
+    from keypatch.recipes import PAPERS
+
+    return tuple(Name(recipe.name, about, paper) for paper, recipes in PAPERS.items() for recipe, about in recipes)
+
+
+def _networks() -> tuple[Name, ...]:
+    from keypatch.networks import NETWORKS
+
+    return _types(NETWORKS)
+
+
+def _losses() -> tuple[Name, ...]:
+    from keypatch.losses import TERMS
+
+    return _types(TERMS)
+
+
+def _detectors() -> tuple[Name, ...]:
+    from keypatch.detection import DETECTORS
+
+    return _types(DETECTORS)
+
+
+def _benchmarks() -> tuple[Name, ...]:
+    from keypatch.benchmarks.table import BENCHMARKS
+
+    return tuple(Name(name, benchmark.line) for name, benchmark in BENCHMARKS.items())
+
+
+def _types(table: Mapping[str, type]) -> tuple[Name, ...]:
+    """Every type of a table with the first paragraph of its docstring."""
+    docs = {name: inspect.getdoc(kind) or "" for name, kind in table.items()}
+    return tuple(Name(name, " ".join(doc.split("\n\n")[0].split())) for name, doc in docs.items())
+
+
+KINDS: dict[str, Callable[[], tuple[Name, ...]]] = {
+    "descriptors": _descriptors,
+    "recipes": _recipes,
+    "networks": _networks,
+    "losses": _losses,
+    "detectors": _detectors,
+    "benchmarks": _benchmarks,
+}

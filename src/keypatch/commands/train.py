@@ -1,0 +1,113 @@
+"""Training as a user asks for it: names, folders and settings in, a run folder out."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from torch import Tensor
+
+from keypatch.errors import DataError, RecipeError
+from keypatch.files import safe_name
+from keypatch.patches import PatchSet, join_sets, open_patches
+from keypatch.patches.online_products import choose_list
+from keypatch.patches.patch_set import JoinedSets
+from keypatch.patches.phototour import find_pair_lists
+from keypatch.progress import Callback, Progress
+from keypatch.recipes import find_recipe
+from keypatch.settings import apply_settings
+from keypatch.training import Recipe
+from keypatch.training.conditions import Conditions
+from keypatch.training.loop import run_training
+from keypatch.training.recipe import TYPES
+from keypatch.training.validation import Validation
+from keypatch.zoo.loading import load_network
+
+Data = str | Path | PatchSet
+
+
+def train(
+    recipe: str | Path | Recipe,
+    data: Data | JoinedSets | Sequence[Data],
+    out: str | Path | None = None,
+    conditions: Conditions = Conditions(),  # noqa: B008 (frozen)
+    *,
+    settings: Sequence[str] = (),
+    pairs: int | None = None,
+    validation: str | Path | None = None,
+    start_from: str | Path | None = None,
+    resume: bool = False,
+    progress: Progress | Callback | None = None,
+) -> Path:
+    """Train a descriptor and return its run folder.
+
+    recipe: a name (`keypatch list`), a recipe.toml or a Recipe; `settings` ("loss.margin=1.0", "seed=1") and `pairs`
+        (the budget) replace fields of it.
+    data: a folder, "embedded" (the data inside the package), an open PatchSet, or several of these.
+    out: the run folder, runs/<recipe> unless given.
+    conditions: how it is computed, and what is kept of the run.
+    validation: a folder with pair lists, scored ten times during the run and never used otherwise.
+    start_from: a zoo name, run folder, checkpoint or weight file whose network is of the recipe's shape.
+    resume: the run in `out`, on a CPU with one thread to the bits of an uninterrupted run.
+    progress: a `Progress`, or a function that is called with the pairs trained on, all pairs and "pairs".
+
+    >>> kp.train("hynet", "embedded", "runs/mine", pairs=50_000)  # doctest: +SKIP
+    PosixPath('runs/mine')
+    """
+    progress = Progress.of(progress)
+    value = apply_settings(recipe if isinstance(recipe, Recipe) else find_recipe(recipe), settings, TYPES)
+    if pairs is not None:
+        value = replace(value, pairs=pairs)
+    source = open_source(data)
+    if skipped := source.classes().skipped:
+        progress.note(f"{source.name}: {skipped:,} points with a single patch are not used for training.")
+    if value.needs_weights and start_from is None and not resume:
+        raise RecipeError(f"{value.name} starts from a trained network. Name one with --from.")
+    return run_training(
+        value,
+        source,
+        Path(out) if out is not None else Path("runs") / safe_name(value.name, "The recipe"),
+        progress,
+        conditions=conditions,
+        resume=resume,
+        weights=_weights(start_from, value) if start_from is not None and not resume else None,
+        validate=_validation(validation) if validation is not None else None,
+    )
+
+
+def open_source(
+    data: Data | JoinedSets | Sequence[Data], split: str | None = None, allow_partial: bool = False
+) -> PatchSet | JoinedSets:
+    """One set, or several joined so that their classes stay apart; what is open is taken as it is.
+
+    split: the training part of an HPatches split. allow_partial: accept a PhotoTour set copied in part.
+    """
+    if isinstance(data, JoinedSets):
+        return data
+    places = [data] if isinstance(data, str | Path | PatchSet) else list(data)
+    if not places:
+        raise DataError("No training data given. Name a folder of patches with --data, or --data embedded.")
+    return join_sets(
+        [
+            place if isinstance(place, PatchSet) else open_patches(choose_list(place, "train"), split, allow_partial)
+            for place in places
+        ]
+    )
+
+
+def _weights(start_from: str | Path, recipe: Recipe) -> dict[str, Tensor]:
+    spec, network = load_network(start_from)
+    weights: dict[str, Tensor] = network.state_dict()
+    wanted = {name: tensor.shape for name, tensor in recipe.network.build().state_dict().items()}
+    same_input = spec.preprocessing == recipe.network.preprocessing
+    if not same_input or {name: tensor.shape for name, tensor in weights.items()} != wanted:
+        raise RecipeError(f"{start_from} holds a different network ({spec}) from the recipe's ({recipe.network}).")
+    return weights
+
+
+def _validation(folder: str | Path) -> Validation:
+    patches = open_patches(folder)
+    lists = find_pair_lists(patches)
+    if not lists:
+        raise DataError(f"{folder} has no pair list to validate on, such as m50_1000_1000_0.txt.")
+    hard = [pairs for pairs in lists if pairs.name.startswith("hard")]
+    return Validation(patches, (hard or list(lists))[0])

@@ -1,0 +1,352 @@
+"""Photographs: finding them, opening them, and reading their pixels in grey or colour as stored."""
+
+import os
+import struct
+import threading
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache
+from io import BytesIO
+from pathlib import Path, PurePosixPath
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import ExifTags, Image, ImageFile, UnidentifiedImageError
+
+from keypatch.errors import DataError
+from keypatch.files import read_text, reason, safe_name, safe_path
+
+PIXEL_LIMIT = 100_000_000
+UNASKED_LIMIT = 178_956_970  # of images for which no command has --pixel-limit: what Pillow itself refuses above
+NOTEBOOK_SIDE, NOTEBOOK_COLOURS = 1100, 200  # of pictures: some 300 kB
+FORMATS = {  # that are read, by Pillow's names, and the suffixes of photographs in them
+    "AVIF": set[str](),  # what websites give as .jpg may be one
+    "BMP": {".bmp"},
+    "GIF": set[str](),  # a drawing in a class folder, but no photograph
+    "JPEG": {".jpg", ".jpeg"},
+    "JPEG2000": {".jp2"},
+    "PNG": {".png"},
+    "PPM": {".pgm", ".pnm", ".ppm"},
+    "TIFF": {".tif", ".tiff"},
+    "WEBP": {".webp"},
+}
+SUFFIXES = set[str]().union(*FORMATS.values())
+LIST_SUFFIX = ".txt"
+_TURNS = {  # by the EXIF orientation; 1 is upright
+    2: Image.Transpose.FLIP_LEFT_RIGHT,
+    3: Image.Transpose.ROTATE_180,
+    4: Image.Transpose.FLIP_TOP_BOTTOM,
+    5: Image.Transpose.TRANSPOSE,
+    6: Image.Transpose.ROTATE_270,
+    7: Image.Transpose.TRANSVERSE,
+    8: Image.Transpose.ROTATE_90,
+}
+_UNDOING = {6: 8, 8: 6}  # the others undo themselves
+_DAMAGE = (AttributeError, EOFError, LookupError, OSError, SyntaxError, TypeError, ValueError, struct.error)
+_SIXTEEN_BITS = {"I", "I;16", "I;16B", "I;16L", "I;16N"}
+_EIGHT_OF_SIXTEEN = np.rint(np.arange(2**16) / 257).astype(np.uint8)  # 65535 is white
+_BEGINNINGS = (b"\xff\xd8", b"\x89PNG", b"II*\0", b"MM\0*", b"RIFF")  # of photos, also where the rest is missing
+_FILM_FOCALS = (1, 2**16 - 1)  # mm, all that EXIF has room for
+_opening = threading.Lock()
+
+
+ImageLike = str | Path | Image.Image | NDArray[Any]  # a file, or the pixels
+
+
+class Photo(NamedTuple):
+    """A photograph's name in feature files and where it lies."""
+
+    name: str
+    path: Path
+    origin: str = ""  # the list that names it, and the line
+
+
+class Header(NamedTuple):
+    """What is known about a photograph before its pixels are decoded."""
+
+    size: tuple[int, int]  # (width, height) as stored
+    orientation: int  # of EXIF, 1 to 8; 1 where there is none
+    film_focal: float  # EXIF's focal length "in 35 mm film", in mm; 0 where there is none
+
+
+class PhotoFile(NamedTuple):
+    """What kind of file a photograph is."""
+
+    header: Header
+    format: str  # "JPEG", "PNG" and so on
+    colour: bool
+    bits: int  # of a value: 8 or 16
+
+
+@contextmanager
+def open_image(path: Path) -> Iterator[ImageFile.ImageFile]:
+    """The image, opened but not decoded. Whatever Pillow raises within the block becomes a DataError about the file."""
+    try:
+        with path.open("rb") as file:  # given a path, Pillow maps it, and mixes up the pixels of a TIFF that is turned
+            with _opening:  # Pillow's own limit is one for the whole process; ours is `require_readable`
+                limit, Image.MAX_IMAGE_PIXELS = Image.MAX_IMAGE_PIXELS, None
+                try:
+                    opened = Image.open(file, formats=_formats())
+                finally:
+                    Image.MAX_IMAGE_PIXELS = limit
+            with opened as image:
+                yield image
+    except FileNotFoundError:
+        raise DataError(f"{path} is missing.") from None
+    except IsADirectoryError:
+        raise DataError(f"{path} is a folder. Name one photo.") from None
+    except UnidentifiedImageError:
+        raise DataError(f"{path} is {_unidentified(path)}") from None
+    except (Image.DecompressionBombError, MemoryError) as error:
+        raise DataError(f"{path} is too large to decode ({error}). Make it smaller.") from error
+    except _DAMAGE as error:
+        if isinstance(error, OSError) and error.filename is not None:  # the system did not open it
+            raise DataError(f"{path} cannot be opened: {reason(error)}.") from error
+        raise DataError(f"{path} is cut off or damaged ({error}). Copy it again.") from error
+
+
+@cache
+def _formats() -> list[str]:
+    Image.init()
+    return [name for name in FORMATS if name in Image.OPEN]  # Pillow 10 has no AVIF
+
+
+def require_readable(image: Image.Image, path: Path, pixel_limit: int = PIXEL_LIMIT) -> None:
+    """DataError of an image with too many pixels, or whose pixels are no grey values or colours."""
+    width, height = image.size
+    if width * height > pixel_limit:
+        raise DataError(
+            f"{path} has {width} x {height} pixels, {width * height / 1e6:.0f} million, above the limit of "
+            f"{pixel_limit / 1e6:g} million. Make it smaller, or raise the limit where a command has --pixel-limit."
+        )
+    if image.mode == "F":
+        raise DataError(f"{path} has floating-point pixels. Convert it to 8 or 16 bits.")
+
+
+def decode(image: ImageFile.ImageFile, *, turn_by_exif: bool = False) -> Image.Image:
+    """The pixels as stored, or turned as the EXIF tag says."""
+    before = 1 if turn_by_exif else _orientation(image)  # looked at too early, a tag behind the pixels is not found
+    image.load()
+    tag = _orientation(image)
+    if not turn_by_exif:  # Pillow turns a TIFF, whose tag is then gone
+        tag = 1 if tag == before else _UNDOING.get(before, before)
+    return image if tag == 1 else image.transpose(_TURNS[tag])
+
+
+def read_photo(path: Path, *, turn_by_exif: bool = False, pixel_limit: int = PIXEL_LIMIT) -> NDArray[np.uint8]:
+    """Grey uint8 (height, width), the pixels as stored, or turned as the EXIF tag says; 16 bits become 8.
+
+    Raises:
+        DataError: the file is missing, no image, cut off, larger than the limit, or of numbers that are no grey values.
+    """
+    with open_image(path) as image:
+        require_readable(image, path, pixel_limit)
+        if image.mode == "RGB":
+            image.draft("L", None)  # a JPEG is then decoded to grey, without its colours
+        return _grey(decode(image, turn_by_exif=turn_by_exif), str(path))
+
+
+def read_colours(path: Path, side: int | None = None) -> Image.Image:
+    """A photo of any size as stored, in RGB of 8 bits; with `side` at most this many pixels long. Raises DataError."""
+    with open_image(path) as image:
+        if side is not None:
+            image.draft("RGB", (side, side))  # a JPEG is then read reduced
+        decoded = decode(image)
+        if decoded.mode in _SIXTEEN_BITS:  # which Pillow's own conversion would cut off at 255
+            decoded = Image.fromarray(_grey(decoded, str(path)))
+        colours = decoded.convert("RGB")
+    if side is not None:
+        colours.thumbnail((side, side))
+    return colours
+
+
+def as_grey(image: ImageLike) -> NDArray[np.uint8]:
+    """Grey uint8 (height, width) of a file, a PIL image, or an array (h, w) or (h, w, 3) in RGB order.
+
+    Arrays are uint8, uint16 (65535 is white) or floats (1 is white).
+
+    Raises:
+        DataError: the file is no image (`read_photo`), the array has another shape or type, or floats outside 0..1.
+    """
+    if isinstance(image, str | Path):
+        return read_photo(Path(image))
+    if isinstance(image, Image.Image):
+        return _grey(image, "The image") if image.mode != "F" else as_grey(np.asarray(image))
+    pixels = np.asarray(image)
+    if (pixels.ndim != 2 and (pixels.ndim != 3 or pixels.shape[2] not in (3, 4))) or 0 in pixels.shape:
+        raise DataError(f"An image must be an array (height, width) or (height, width, 3), not {pixels.shape}.")
+    if pixels.dtype == np.uint16:
+        pixels = _EIGHT_OF_SIXTEEN[pixels]
+    elif pixels.dtype.kind == "f":
+        if not (pixels.min() >= 0 and pixels.max() <= 1):  # not a number is neither
+            raise DataError(
+                "A float image must have values from 0 (black) to 1 (white). Scale it, or convert it to uint8."
+            )
+        pixels = np.rint(255 * pixels).astype(np.uint8)
+    elif pixels.dtype != np.uint8:
+        raise DataError(f"An image must be uint8, uint16 or float, not {pixels.dtype}.")
+    return _grey(Image.fromarray(np.ascontiguousarray(pixels)), "The image")
+
+
+def as_png(picture: Image.Image, side: int = NOTEBOOK_SIDE, colours: int = NOTEBOOK_COLOURS) -> bytes:
+    """The content of a small PNG file: at most `side` pixels long, in few colours; as a notebook keeps it."""
+    small, file = picture.copy(), BytesIO()
+    small.thumbnail((side, side), Image.Resampling.LANCZOS)
+    small.quantize(colours).save(file, "PNG", optimize=True)
+    return file.getvalue()
+
+
+def read_header(path: Path) -> Header:
+    """Size and EXIF data, without decoding a pixel, so of a photo of any size. Raises as `read_photo`.
+
+    EXIF data that are damaged, or that a PNG has behind its pixels, count as none.
+    """
+    with open_image(path) as image:
+        return _header(image)
+
+
+def check_photo(path: Path, pixel_limit: int = PIXEL_LIMIT) -> PhotoFile:
+    """What kind of file it is, once it is known to be whole. Raises as `read_photo`."""
+    with open_image(path) as image:
+        require_readable(image, path, pixel_limit)
+        kind = "JPEG" if image.format == "MPO" else str(image.format)  # the JPEG of a camera that adds previews
+        sixteen = image.mode in _SIXTEEN_BITS or any(";16" in str(tile) for tile in image.tile)
+        found = PhotoFile(_header(image), kind, Image.getmodebase(image.mode) != "L", 16 if sixteen else 8)
+        if kind == "PNG":
+            image.verify()  # by its checksums, faster than decoding
+        else:
+            image.draft(None, (1, 1))  # of a JPEG an eighth
+            image.load()
+        return found
+
+
+def odd_orientations(tags: Mapping[str, int]) -> tuple[int, list[str]]:
+    """The EXIF orientation that most photos have, and the names of the others, each with its own: "a.jpg (6)"."""
+    usual = Counter(tags.values()).most_common(1)[0][0]
+    return usual, [f"{name} ({tag})" for name, tag in tags.items() if tag != usual]
+
+
+def find_photos(paths: Iterable[str | Path], root: str | Path | None = None) -> list[Photo]:
+    """The photographs of images, folders (with what lies below) and .txt lists (a name on each line), in that order.
+
+    A name is the path below `root`: by default the folder itself, and the folder that an image or a list lies in.
+
+    Raises:
+        DataError: a path is missing or leads out of the root, there is no photo at all, or two of them share a name.
+    """
+    photos = [photo for path in paths for photo in _found(Path(path), None if root is None else Path(root))]
+    if not photos:
+        raise DataError(f"No photos found. Photos are files ending in {', '.join(sorted(SUFFIXES))}.")
+    _require_distinct(photos)
+    return photos
+
+
+def visible_files(folder: Path) -> list[Path]:
+    """All files of a folder and of those below it, sorted; what is hidden is not among them."""
+    files = sorted(file for file in folder.rglob("*") if file.is_file())
+    return [file for file in files if not any(part.startswith(".") for part in file.relative_to(folder).parts)]
+
+
+def _found(path: Path, root: Path | None) -> Iterator[Photo]:
+    if path.is_dir():
+        yield from (_named(file, root or path) for file in visible_files(path) if file.suffix.lower() in SUFFIXES)
+    elif not path.exists():
+        raise DataError(f"There is no image, folder or list {path}.")
+    elif path.suffix.lower() == LIST_SUFFIX:
+        yield from _listed(path, root or path.parent)
+    else:
+        yield _named(path, root or path.parent)
+
+
+def _named(path: Path, root: Path) -> Photo:
+    place, base = Path(os.path.abspath(path)), Path(os.path.abspath(root))  # without ".."; links stay
+    if not place.is_relative_to(base):
+        raise DataError(f"{path} is not inside {root}, which names are relative to. Choose another --root.")
+    return Photo(safe_name(place.relative_to(base).as_posix(), str(path)), path)
+
+
+def _listed(path: Path, root: Path) -> Iterator[Photo]:
+    for number, line in enumerate(read_text(path).splitlines(), start=1):
+        if line.strip() and not line.startswith("#"):
+            origin = f"{path}, line {number}"
+            name = _below(root, line.strip(), origin)
+            yield Photo(name, safe_path(root, name, origin), origin)
+
+
+def _below(root: Path, line: str, origin: str) -> str:
+    """A line of a list as a path below the root: ./a.jpg and $PWD/a.jpg, as `find` prints them, are a.jpg."""
+    if not Path(line).is_absolute():
+        return PurePosixPath(line).as_posix()
+    base = Path(os.path.abspath(root))
+    if not Path(line).is_relative_to(base):
+        raise DataError(
+            f"{origin}: {line} is not inside {root}. Set --root to a folder that contains all listed photos."
+        )
+    return Path(line).relative_to(base).as_posix()
+
+
+def _require_distinct(photos: list[Photo]) -> None:
+    place = dict[str, Path]()
+    for name, path, _ in photos:
+        if name in place:
+            raise DataError(
+                f"{place[name]} and {path} would both be named {name}. Give the folder above both, or --root."
+            )
+        place[name] = path
+    for name in place:
+        for parent in PurePosixPath(name).parents:
+            if parent.as_posix() in place:
+                raise DataError(f"{place[parent.as_posix()]} has the same name as the folder of {name}. Rename it.")
+
+
+def _unidentified(path: Path) -> str:
+    with path.open("rb") as file:
+        beginning = file.read(4)
+    if beginning.startswith(_BEGINNINGS):
+        return "cut off or damaged. Copy it again."
+    return "not an image that can be read." if beginning else "empty. Copy it again."
+
+
+def _header(image: Image.Image) -> Header:
+    return Header(_stored_size(image), _orientation(image), _film_focal(image))
+
+
+def _exif(image: Image.Image) -> Image.Exif:
+    return Image.Image.getexif(image)  # a PNG's own method decodes the pixels to look behind them
+
+
+def _orientation(image: Image.Image) -> int:
+    try:
+        tag = _exif(image).get(ExifTags.Base.Orientation)
+    except _DAMAGE:
+        return 1
+    return int(tag) if isinstance(tag, int) and tag in _TURNS else 1
+
+
+def _film_focal(image: Image.Image) -> float:
+    try:
+        focal = float(_exif(image).get_ifd(ExifTags.IFD.Exif).get(ExifTags.Base.FocalLengthIn35mmFilm, 0))
+    except _DAMAGE:
+        return 0.0
+    least, most = _FILM_FOCALS
+    return focal if least <= focal <= most else 0.0  # not a number is neither
+
+
+def _stored_size(image: Image.Image) -> tuple[int, int]:
+    if image.format == "TIFF":  # Pillow swaps the sides of one that is turned
+        tags: Any = image
+        return int(tags.tag_v2[ExifTags.Base.ImageWidth]), int(tags.tag_v2[ExifTags.Base.ImageLength])
+    return image.size
+
+
+def _grey(image: Image.Image, source: str) -> NDArray[np.uint8]:
+    if image.mode in _SIXTEEN_BITS:
+        values = np.asarray(image)
+        if image.mode == "I" and (values.min() < 0 or values.max() >= 2**16):
+            raise DataError(f"{source} has more than 16 bits per value. Convert it to 8 or 16 bits.")
+        return np.asarray(_EIGHT_OF_SIXTEEN[values])
+    if image.mode in ("P", "PA"):
+        image = image.convert("RGBA")  # a palette may have colours that are transparent
+    return np.asarray(image if image.mode == "L" else image.convert("L"))

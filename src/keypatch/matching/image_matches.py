@@ -1,0 +1,311 @@
+"""The matches of two images: what `keypatch match a.jpg b.jpg` gives, as a value, a table and a picture."""
+
+from __future__ import annotations  # help() shows types as they are written
+
+import csv
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from PIL import Image
+
+from keypatch.describers.protocol import Describer
+from keypatch.errors import KeypatchError
+from keypatch.features import Extraction, Features, extract, read_photo
+from keypatch.features.extraction import DESCRIPTOR
+from keypatch.files import Format, require_place, write_atomically, write_json
+from keypatch.images import PIXEL_LIMIT, ImageLike, as_png
+from keypatch.matching.drawing import LINES, Photo, draw_matches
+from keypatch.matching.matches import Matches
+from keypatch.matching.matching import Matching, Model
+from keypatch.matching.neighbours import match_descriptors
+from keypatch.matching.verification import FEWEST, require_intrinsics, verify
+from keypatch.metrics import transfer_errors
+from keypatch.provenance import provenance
+from keypatch.settings import check_fields, option
+from keypatch.zoo.loading import load
+
+# Of 15 pairs of unrelated photos with 2,048 keypoints each, 13 to 19 matches agreed with one fundamental matrix.
+BY_CHANCE = 25
+
+FORMAT = Format("keypatch-photo-matches", 1, "table of matches")
+TABLES, PICTURES = (".csv", ".json"), (".png", ".jpg", ".jpeg")
+_COLUMNS = ("index0", "index1", "x0", "y0", "x1", "y1", "score")
+_MODEL_NAMES = {"F": "fundamental matrix", "E": "essential matrix", "H": "homography"}
+
+
+@dataclass(frozen=True, eq=False)
+class Truth:
+    """The true homography, x1 ~ H x0, and how many pixels off a match still counts as right."""
+
+    homography: NDArray[np.float64]
+    within: float = option(3.0, above=0)
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        if self.homography.shape != (3, 3) or not np.isfinite(self.homography).all():
+            raise KeypatchError(f"A homography must be a finite 3x3 matrix; found shape {self.homography.shape}.")
+
+
+@dataclass(frozen=True, eq=False)
+class ImageMatches:
+    """The features of two images, all their matches, and those that agree with one geometry.
+
+    `len` and the arrays are of the verified matches, or of all where none were verified.
+
+    >>> matches = kp.match("a.jpg", "b.jpg", describer="rootsift")
+    >>> len(matches) == len(matches.points0) == len(matches.points1)
+    True
+    >>> sorted(matches.counts())
+    ['keypoints0', 'keypoints1', 'matches', 'verified']
+    """
+
+    names: tuple[str, str]
+    features: tuple[Features, Features]
+    candidates: Matches
+    matches: Matches  # the candidates that are left by the verification
+    matching: Matching
+    truth: Truth | None = None
+
+    def __len__(self) -> int:
+        return len(self.matches)
+
+    def __repr__(self) -> str:
+        counts = self.counts()
+        verified = f", {counts['verified']:,} verified" if "verified" in counts else ""
+        return f"ImageMatches({self.names[0]}, {self.names[1]}: {counts['matches']:,} matches{verified})"
+
+    @property
+    def points0(self) -> NDArray[np.float64]:
+        """(m, 2) places of the matches in the first image, in pixels."""
+        return self._points(0, self.matches)
+
+    @property
+    def points1(self) -> NDArray[np.float64]:
+        """(m, 2) places of the matches in the second image, in pixels."""
+        return self._points(1, self.matches)
+
+    @property
+    def scores(self) -> NDArray[np.float32]:
+        """(m,) similarity of the matched descriptors: 1 - d**2 / 4 for the Euclidean distance d."""
+        return self.matches.scores
+
+    @property
+    def matrix(self) -> NDArray[np.float64] | None:
+        """(3, 3) fundamental or essential matrix or homography; None if the matches were not verified, or none fits."""
+        return self.matches.matrix
+
+    def judged(self, homography: ArrayLike, within: float = Truth.within) -> ImageMatches:
+        """The same with the true homography, x1 ~ H x0: matches within so many pixels of it are counted as right."""
+        return replace(self, truth=Truth(np.asarray(homography, np.float64), within))
+
+    def right(self, matches: Matches) -> NDArray[np.bool_]:
+        """Which of the matches are right, by the true homography."""
+        if self.truth is None:
+            raise ValueError("correct matches are unknown without the true homography")
+        errors = transfer_errors(self.truth.homography, self._points(0, matches), self._points(1, matches))
+        return errors <= self.truth.within
+
+    def counts(self) -> dict[str, int]:
+        """How many keypoints, matches and verified matches there are; of which right, where the truth is known."""
+        counts = {"keypoints0": len(self.features[0]), "keypoints1": len(self.features[1])}
+        counts["matches"] = len(self.candidates)
+        if self.matches.verified:
+            counts["verified"] = len(self.matches)
+        if self.truth is not None:
+            counts["right"] = int(self.right(self.candidates).sum())
+            if self.matches.verified:
+                counts["right_verified"] = int(self.right(self.matches).sum())
+        return counts
+
+    def sentences(self) -> list[str]:
+        """The counts as a person reads them, a line each."""
+        counts, matching = self.counts(), self.matching
+        photos = [f"{name}: {len(one):,} keypoints" for name, one in zip(self.names, self.features, strict=True)]
+        neighbours = "mutual nearest neighbours" if matching.mode == "mutual" else "nearest neighbours one way"
+        ratio = "" if matching.ratio in (None, 1) else f", ratio {matching.ratio:g}"
+        if ratio and matching.mode == "mutual" and matching.ratio_sides == "first":
+            ratio += " seen from the first photo"
+        lines = [f"{photos[0]}, {photos[1]}, described by {self.features[0].descriptor}"]
+        lines.append(f"{counts['matches']:,} matches: {neighbours}{ratio}{self._share_right('right', 'matches')}")
+        if matching.model is not None:
+            lines.append(self._verified(matching.model, counts) + self._share_right("right_verified", "verified"))
+        return lines
+
+    def draw(self, lines: int = LINES) -> Image.Image:
+        """A picture of at most `lines` matches: those left by the verification, each in the colour of its place.
+
+        Where the truth is known, the matches before the verification, right ones in green and wrong ones in red.
+        """
+        if lines < 1:
+            raise KeypatchError(f"lines must be 1 or more, not {lines}.")
+        first, second = self.features
+        if self.truth is None:
+            shown, right, caption = self.matches, None, self.sentences()
+        else:
+            shown, right = self.candidates, self.right(self.candidates)
+            caption = [*self.sentences(), "drawn are matches before verification"]
+        photos, keypoints = (_photo(first), _photo(second)), (first.keypoints, second.keypoints)
+        return draw_matches(photos, keypoints, shown, "\n".join(caption), right, lines)
+
+    def save(self, path: str | Path, lines: int = LINES) -> Path:
+        """Write a table (.csv, .json) of the matches or a picture (.png, .jpg) of at most `lines` of them."""
+        out = check_output(Path(path), TABLES + PICTURES)
+        if out.suffix.lower() in TABLES:
+            _write_table(out, self)
+        else:
+            _write_picture(out, self.draw(lines))
+        return out
+
+    def _repr_png_(self) -> bytes:
+        """What a notebook shows."""
+        return as_png(self.draw())
+
+    def _points(self, side: int, matches: Matches) -> NDArray[np.float64]:
+        return self.features[side].keypoints.xy[matches.indices[:, side]]
+
+    def _verified(self, model: Model, counts: dict[str, int]) -> str:
+        if counts["matches"] < FEWEST[model]:
+            return f"too few to verify: one {_MODEL_NAMES[model]} takes {FEWEST[model]} matches"
+        agree = f"{counts['verified']:,} agree with one {_MODEL_NAMES[model]} within {self.matching.threshold:g} px"
+        doubtful = model == "F" and counts["verified"] < BY_CHANCE
+        return agree + "; so few do in unrelated photos too" * doubtful
+
+    def _share_right(self, right: str, all_: str) -> str:
+        counts = self.counts()
+        if self.truth is None or not counts[all_]:
+            return ""
+        return f"; {counts[right]:,} right ({counts[right] / counts[all_]:.1%}), within {self.truth.within:g} px"
+
+
+def match(
+    first: ImageLike | Features,
+    second: ImageLike | Features,
+    matching: Matching = Matching(),  # noqa: B008  a frozen value
+    *,
+    describer: Describer | str | Path = DESCRIPTOR,
+    extraction: Extraction = Extraction(),  # noqa: B008  a frozen value
+    intrinsics: Sequence[ArrayLike] | None = None,
+    turn_by_exif: bool = False,
+    pixel_limit: int = PIXEL_LIMIT,
+    device: str = "auto",
+    precision: str = "auto",
+) -> ImageMatches:
+    """Match two images; a notebook shows the matches as a picture.
+
+    first, second: paths, PIL images, arrays (h, w) or (h, w, 3) in RGB order, or their Features.
+    describer, extraction: how images are described (`extract`); Features are taken as they are.
+    intrinsics: one matrix K for both images, or one for each, for the model "E".
+    turn_by_exif, pixel_limit: how files are read: turned by their EXIF tag, and refused above so many pixels.
+    device, precision: of the describer where it is loaded by name, and of the search for neighbours.
+
+    >>> matches = kp.match("a.jpg", "b.jpg", kp.Matching(ratio=0.85), describer="rootsift")
+    >>> matches
+    ImageMatches(a.jpg, b.jpg: 4... matches, 4... verified)
+    >>> matches.points0.shape, matches.matrix.shape
+    ((4..., 2), (3, 3))
+    >>> matches.save("matches.png")
+    PosixPath('matches.png')
+    """
+    require_intrinsics(matching, intrinsics)
+    described = list[Features]()
+    for image in (first, second):
+        if isinstance(image, Features):
+            described.append(image)
+            continue
+        if isinstance(image, str | Path):
+            image = read_photo(Path(image), turn_by_exif=turn_by_exif, pixel_limit=pixel_limit)
+        if isinstance(describer, str | Path):
+            describer = load(describer, device, precision)
+        described.append(extract(image, describer, extraction))
+    candidates, left = match_features(described[0], described[1], matching, intrinsics, device)
+    names = _name(first, "first image"), _name(second, "second image")
+    return ImageMatches(names, (described[0], described[1]), candidates, left, matching)
+
+
+def draw(what: ImageMatches | Features, out: str | Path | None = None) -> Image.Image:
+    """The picture of matches or features that a notebook shows; written to `out`, too, if that is given.
+
+    >>> kp.draw(kp.extract("a.jpg", "rootsift")).size
+    (1800, 789)
+    """
+    picture = what.draw()
+    if out is not None:
+        _write_picture(check_output(Path(out), PICTURES), picture)
+    return picture
+
+
+def match_features(
+    first: Features,
+    second: Features,
+    matching: Matching = Matching(),  # noqa: B008  a frozen value
+    intrinsics: Sequence[ArrayLike] | None = None,
+    device: str = "auto",
+) -> tuple[Matches, Matches]:
+    """All matches, and those left by the verification; without one they are the same."""
+    if first.descriptor != second.descriptor:
+        raise KeypatchError(
+            f"Descriptors of {first.descriptor} and {second.descriptor} cannot be compared. Describe both images alike."
+        )
+    found = match_descriptors(first.descriptors, second.descriptors, matching, device=device)
+    return found, verify(found, first.keypoints, second.keypoints, matching, intrinsics)
+
+
+def check_output(path: Path, suffixes: Sequence[str]) -> Path:
+    """The path; KeypatchError if its name is none for such a file or its folder is missing. Call it before the work."""
+    if path.suffix.lower() not in suffixes:
+        raise KeypatchError(f"Matches are written as {' or '.join(suffixes)}, not as {path.name}. Choose another name.")
+    require_place(path)
+    return path
+
+
+def _name(image: ImageLike | Features, otherwise: str) -> str:
+    return Path(image).name if isinstance(image, str | Path) else otherwise
+
+
+def _photo(features: Features) -> Photo:
+    """The photograph, or a grey sheet of its size where it is not at hand."""
+    width, height = features.image_size
+    return np.full((max(height, 1), max(width, 1)), 96, np.uint8) if features.image is None else features.image
+
+
+def _write_picture(path: Path, picture: Image.Image) -> None:
+    with write_atomically(path) as file:
+        picture.save(file, "PNG" if path.suffix.lower() == ".png" else "JPEG", quality=92)
+
+
+def _write_table(path: Path, matched: ImageMatches) -> None:
+    """One row per match that is left; JSON also has the counts, the settings and the matrix."""
+    rows = _rows(matched)
+    if path.suffix.lower() == ".csv":
+        with write_atomically(path, "w") as file:
+            writer = csv.DictWriter(file, ["image0", "image1", *(rows[0] if rows else _COLUMNS)], lineterminator="\n")
+            writer.writeheader()
+            writer.writerows({"image0": matched.names[0], "image1": matched.names[1], **row} for row in rows)
+        return
+    value = {
+        **FORMAT.head(),
+        "images": matched.names,
+        "descriptor": matched.features[0].descriptor,
+        "counts": matched.counts(),
+        "settings": matched.matching.settings(),
+        "matrix": None if matched.matrix is None else matched.matrix.tolist(),
+        "matches": rows,
+        "provenance": provenance().to_json(),
+    }
+    write_json(path, value)
+
+
+def _rows(matched: ImageMatches) -> list[dict[str, Any]]:
+    table = np.column_stack([matched.points0, matched.points1, matched.scores]).tolist()
+    rows = [
+        dict(zip(_COLUMNS, (*pair, *row), strict=True))
+        for pair, row in zip(matched.matches.indices.tolist(), table, strict=True)
+    ]
+    if matched.truth is not None:
+        for row, right in zip(rows, matched.right(matched.matches).tolist(), strict=True):
+            row["right"] = int(right)
+    return rows

@@ -1,0 +1,228 @@
+"""The tables of a protocol as values: scores with intervals, paired differences, what papers print, all scores."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from keypatch.benchmarks.comparison import paired_difference
+from keypatch.benchmarks.scores import find_score
+from keypatch.errors import KeypatchError
+from keypatch.reports.figures import Axis
+from keypatch.reports.protocols import Entry, Protocol
+from keypatch.reports.published import PublishedFigure
+
+Numbers = Mapping[str, int]  # of the descriptors in the legend, by their labels
+
+DASH, MINUS = "\N{EN DASH}", "\N{MINUS SIGN}"
+TRACK = 92  # pixels of the line below a number that shows its interval
+
+
+@dataclass(frozen=True)
+class Head:
+    """The head of a column, a button that sorts by it; `note` stands below the title and `of`."""
+
+    title: str
+    of: str = ""
+    note: str = ""
+    direction: str = "none"
+    column: str = ""  # "text" or "papers", a class
+
+
+class Track(NamedTuple):
+    """An interval as a bar, from 0 to TRACK pixels, and the score as a dot on it."""
+
+    low: float
+    high: float
+    dot: float
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A text that looks like a "number", the "best" one of its column, "quiet" or plain; `note` stands below it."""
+
+    text: str = ""
+    look: str = ""
+    note: str = ""
+    sort: str | None = None  # what the column is sorted by; its text unless given
+    track: Track | None = None
+    column: str = ""
+
+
+class TableRow(NamedTuple):
+    head: str
+    of: int | None  # the number of its descriptor in the legend
+    cells: list[Cell]
+
+
+class ScoreTable(NamedTuple):
+    heads: list[Head]
+    rows: list[TableRow]
+
+
+def summary_table(protocol: Protocol, numbers: Numbers, published: Sequence[PublishedFigure]) -> ScoreTable:
+    """A row per descriptor: the best in bold, numbers with their intervals, papers' figures in columns of their own."""
+    names = protocol.headline()
+    columns = {name: _Column.of(protocol, name) for name in names}
+    theirs = {name: found for name in names if (found := _by_entry(protocol, name, published))}
+    rows = [
+        TableRow(
+            entry.label,
+            numbers[entry.label],
+            [column.cell(entry, name) for name, column in columns.items()]
+            + [_published_cell(found.get(entry)) for found in theirs.values()],
+        )
+        for entry in protocol.entries
+    ]
+    heads = [_score_head(name, sorted_=name == names[0]) for name in names]
+    heads += [_score_head(name, note="printed in a paper, not measured here", column="papers") for name in theirs]
+    return ScoreTable([Head("descriptor"), *heads], rows)
+
+
+def summary_note(protocol: Protocol) -> str:
+    """What bold and the small numbers mean, and over what the intervals were drawn."""
+    names = protocol.headline()
+    drawn = dict.fromkeys(
+        f"{each.count:,} {each.units}"
+        for entry in protocol.entries
+        for name, each in entry.result.replicates.items()
+        if name in names
+    )
+    sentences = ["The best of each column is bold."] if any(protocol.best(name) for name in names) else []
+    if drawn:
+        sentences.append(f"Below each number its 95 % bootstrap interval, over {' or '.join(drawn)}.")
+    else:
+        sentences.append("These results carry no bootstrap intervals; evaluate them again to see how sure they are.")
+    if any(find_score(name).better == "neither" for name in names):
+        sentences.append("Counts and moments are neither better nor worse.")
+    return " ".join(sentences)
+
+
+def difference_table(protocol: Protocol, numbers: Numbers, baseline: str | None) -> ScoreTable | None:
+    """Paired differences to the baseline or to the best of each column; None where nothing can be compared."""
+    ordered = [name for name in protocol.headline() if find_score(name).better != "neither"]
+    compared = [name for name in ordered if sum(name in entry.result.replicates for entry in protocol.entries) > 1]
+    columns = {name: other for name in compared if (other := _reference(protocol, name, baseline))}
+    if not columns:
+        return None
+    heads = [_score_head(name, note=f"minus {other.label}") for name, other in columns.items()]
+    rows = [
+        TableRow(
+            entry.label,
+            numbers[entry.label],
+            [_difference_cell(entry, other, name) for name, other in columns.items()],
+        )
+        for entry in protocol.entries
+    ]
+    return ScoreTable([Head("descriptor"), *heads], rows)
+
+
+def published_table(published: Sequence[PublishedFigure]) -> ScoreTable:
+    """Everything that papers print for this set."""
+    score = find_score(published[0].score)
+    heads = [
+        Head("method"),
+        Head("trained on", column="text"),
+        Head(score.column, score.of, "as printed"),
+        Head("printed in", column="text"),
+    ]
+    rows = [
+        TableRow(
+            each.method,
+            None,
+            [
+                Cell(each.trained_on or DASH, column="text"),
+                Cell(each.percent, sort=each.percent),
+                Cell(each.source, column="text"),
+            ],
+        )
+        for each in published
+    ]
+    return ScoreTable(heads, rows)
+
+
+def all_scores(protocol: Protocol) -> dict[str, list[str]]:
+    """Every score by name, a text for each descriptor."""
+    names = dict.fromkeys(name for entry in protocol.entries for name in entry.result.scores)
+    return {name: [_with_unit(name, entry.score(name)) for entry in protocol.entries] for name in names}
+
+
+@dataclass(frozen=True)
+class _Column:
+    """What the cells of one score share: who is best, all intervals, and the line that they are drawn on."""
+
+    best: list[Entry]
+    intervals: dict[Entry, tuple[float, float]]
+    axis: Axis
+
+    @classmethod
+    def of(cls, protocol: Protocol, name: str) -> "_Column":
+        found = {entry: entry.result.interval(name) for entry in protocol.entries if math.isfinite(entry.score(name))}
+        intervals = {entry: interval for entry, interval in found.items() if interval is not None}
+        ends = [end for entry, interval in intervals.items() for end in (*interval, entry.score(name))] or [0.0]
+        return cls(protocol.best(name), intervals, Axis("", min(ends), max(ends) + (max(ends) == min(ends))))
+
+    def cell(self, entry: Entry, name: str) -> Cell:
+        score, interval = entry.score(name), self.intervals.get(entry)
+        look, sort = "best" if entry in self.best else "number", repr(score) if math.isfinite(score) else ""
+        if interval is None:
+            return Cell(_text(name, score), look, sort=sort)
+        low, high, dot = self.axis.places(np.array([*interval, score]), 4, TRACK - 4)
+        note = f"{_text(name, interval[0])} {DASH} {_text(name, interval[1])}"
+        return Cell(_text(name, score), look, note, sort, Track(low, max(high, low + 0.5), dot))
+
+
+def _score_head(name: str, *, note: str = "", column: str = "", sorted_: bool = False) -> Head:
+    score = find_score(name)
+    lower = score.better == "lower"
+    direction = ("ascending" if lower else "descending") if sorted_ else "none"
+    title = score.column if score.unit == "%" else score.title
+    return Head(title, score.of, note or ("lower is better" if lower else ""), direction, column)
+
+
+def _by_entry(protocol: Protocol, name: str, published: Sequence[PublishedFigure]) -> dict[Entry, PublishedFigure]:
+    """The figures of a score for the descriptors of the table, the first paper's where several print it."""
+    by_name = {each.name: each for each in reversed(published) if each.score == name}
+    named = {entry: by_name.get(entry.result.descriptor.lower()) for entry in protocol.entries}
+    return {entry: found for entry, found in named.items() if found is not None}
+
+
+def _published_cell(found: PublishedFigure | None) -> Cell:
+    if found is None:
+        return Cell(sort="", column="papers")
+    return Cell(found.percent, "number", found.source, found.percent, column="papers")
+
+
+def _reference(protocol: Protocol, name: str, baseline: str | None) -> Entry | None:
+    """Whom a column is compared with; nobody where the baseline is not in the table or nothing is the best."""
+    if baseline is not None:
+        return next((each for each in protocol.entries if baseline in (each.label, each.result.descriptor)), None)
+    best = protocol.best(name)
+    return best[0] if best else None
+
+
+def _difference_cell(entry: Entry, other: Entry, name: str) -> Cell:
+    if entry is other:
+        return Cell("reference", "quiet", sort="0")
+    try:
+        found = paired_difference(entry.result, other.result, name)
+    except KeypatchError:  # one of the two has no replicates of it
+        return Cell(DASH, sort="")
+    text = _signed(name, found.value) if found.shown else "no difference shown"
+    interval = f"{_signed(name, found.low)} to {_signed(name, found.high)}"
+    return Cell(text, "number" if found.shown else "quiet", interval, repr(found.value))
+
+
+def _with_unit(name: str, score: float) -> str:
+    return find_score(name).text(score) if math.isfinite(score) else DASH
+
+
+def _text(name: str, score: float) -> str:
+    return _with_unit(name, score).removesuffix(" %")
+
+
+def _signed(name: str, score: float) -> str:
+    text = _text(name, abs(score))
+    return f"{MINUS if score < 0 else '+'}{text}" if any(digit in text for digit in "123456789") else text

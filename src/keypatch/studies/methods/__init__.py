@@ -1,0 +1,1 @@
+"""Recipes compared under equal conditions."""

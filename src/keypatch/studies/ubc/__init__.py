@@ -1,0 +1,1 @@
+"""The six train/test splits of PhotoTour in one table."""

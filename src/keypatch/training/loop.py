@@ -1,0 +1,285 @@
+"""The training loop."""
+
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from keypatch.errors import DataError, Interrupted, KeypatchError
+from keypatch.files import write_json
+from keypatch.losses import Moment, State
+from keypatch.networks import PatchNetwork, choose_device
+from keypatch.patches import PatchSource
+from keypatch.progress import Callback, Progress, StopWish, interruptible
+from keypatch.provenance import provenance
+from keypatch.training.batches import Batch, Batches
+from keypatch.training.checkpoints import Checkpoint, flat, nested, optimizer_tensors, restore_optimizer, scalars
+from keypatch.training.conditions import Conditions
+from keypatch.training.machine import choose_compile, choose_precision, compiled, keep_heap
+from keypatch.training.optimizers import WeightAverage, parameter_groups
+from keypatch.training.recipe import Recipe
+from keypatch.training.run_folder import Record, RunFolder, tensorboard_log
+from keypatch.training.step import CHUNK, Outcome, Step, check_loss, choose_pairs, chooser_of, layers_of
+
+_RESUME = "run the same command with --resume to resume"
+_LOG_SECONDS = 2.0
+_VALIDATIONS = 10  # over a run, the last at its end
+
+
+def run_training(
+    recipe: Recipe,
+    source: PatchSource,
+    out: Path,
+    progress: Progress | Callback | None = None,
+    *,
+    conditions: Conditions = Conditions(),  # noqa: B008 (frozen)
+    resume: bool = False,
+    weights: Mapping[str, Tensor] | None = None,
+    validate: Callable[[PatchNetwork], float] | None = None,
+) -> Path:
+    """Train `recipe` on `source` into the run folder `out`; `weights` are a state dict to start from.
+
+    Raises:
+        Interrupted: Ctrl-C or SIGTERM, after saving a checkpoint.
+        KeypatchError: a non-finite loss, a full disk, a folder in use; the last good checkpoint stays.
+    """
+    recipe.sampler.check(source.classes())
+    check_loss(recipe.network.build(), recipe)
+    device = choose_device(conditions.device)  # a wrong choice is told before anything is written
+    choose_precision(conditions.precision, device)
+    choose_compile(conditions.compile, device, per_patch=False)
+    gpus = range(torch.cuda.device_count())
+    drawing = tensorboard_log(out / "tensorboard") if conditions.tensorboard else nullcontext(_nothing)
+    with (
+        RunFolder.hold(out) as folder,
+        interruptible(f"{out} keeps what was saved", _RESUME),
+        torch.random.fork_rng(gpus),
+        _threads(conditions.threads),
+        drawing as draw,
+    ):
+        checkpoint = None
+        if resume:
+            checkpoint = folder.resume(recipe)
+        else:
+            folder.start(recipe)
+        _Trainer(recipe, source, folder, Progress.of(progress), conditions, validate, draw, checkpoint, weights).train()
+    return out
+
+
+def _nothing(record: Record) -> None:
+    return None
+
+
+@contextmanager
+def _threads(number: int | None) -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(number or before)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+@dataclass
+class _Window:
+    """Means since the last record."""
+
+    outcomes: list[Outcome] = field(default_factory=list)
+    since: float = field(default_factory=time.perf_counter)
+
+    def means(self) -> tuple[float, dict[str, float], float, float]:
+        n = len(self.outcomes)
+        terms = {name: sum(o.terms[name] for o in self.outcomes) / n for name in self.outcomes[0].terms}
+        return (
+            sum(o.loss for o in self.outcomes) / n,
+            terms,
+            sum(o.positive for o in self.outcomes) / n,
+            sum(o.negative for o in self.outcomes) / n,
+        )
+
+
+class _Trainer:
+    """The moving parts of one run."""
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        source: PatchSource,
+        folder: RunFolder,
+        progress: Progress,
+        conditions: Conditions,
+        validate: Callable[[PatchNetwork], float] | None,
+        draw: Callable[[Record], None],
+        checkpoint: Checkpoint | None,
+        weights: Mapping[str, Tensor] | None,
+    ) -> None:
+        self.recipe, self.folder, self.progress, self.validate = recipe, folder, progress, validate
+        self.conditions, self.draw = conditions, draw
+        self.device = choose_device(conditions.device)
+        if self.device.type == "cpu":
+            keep_heap()
+        self.data_hash = sha256(source.point_id.tobytes()).hexdigest()
+        _check_same_data(checkpoint, self.data_hash)
+        torch.manual_seed(recipe.seed)
+        self.network: PatchNetwork = recipe.network.build().to(self.device)
+        self.network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # missing in torch's stubs
+        if checkpoint or weights:
+            self.network.load_state_dict(dict(checkpoint.network if checkpoint else weights or {}))
+        self.optimizer = recipe.optimizer.build(parameter_groups(self.network, recipe.last_layer))
+        if checkpoint:
+            restore_optimizer(self.optimizer, checkpoint.optimizer)
+        self.average = None
+        if recipe.average:
+            self.average = WeightAverage(self.network, recipe.average, checkpoint.average if checkpoint else None)
+        self.start = checkpoint.step if checkpoint else 0
+        self.seconds_before = checkpoint.seconds if checkpoint else 0.0
+        self.batches = Batches(recipe, source, source.classes(), self.device)
+        self.step = self._make_step()
+        self.loss_states = nested(checkpoint.loss_state, self.device) if checkpoint else {}
+        self.chooser = chooser_of(recipe)
+        self.sampler_state: State = {}
+        if checkpoint:
+            self.sampler_state = checkpoint.sampler_state
+        elif self.chooser:
+            self.sampler_state = self.chooser.start(self.batches.classes, recipe.network.dim)
+
+    def _make_step(self) -> Step:
+        precision = choose_precision(self.conditions.precision, self.device)
+        compiling = choose_compile(self.conditions.compile, self.device, self.network.per_patch)
+        compiling = compiling and not layers_of(self.recipe)
+        trunk = compiled(self.network.trunk, self.progress.note) if compiling else self.network.trunk
+        chunk = CHUNK if self.network.per_patch and self.device.type == "cpu" else None
+        return Step(self.network, self.recipe, trunk, precision, chunk)
+
+    def train(self) -> None:
+        recipe = self.recipe
+        self.network.train()
+        self.score: float | None = None  # the last on the validation set
+        self.progress.count(self.start * recipe.sampler.pairs, recipe.steps * recipe.sampler.pairs, "pairs")
+        self.began = self.saved_at = time.perf_counter()
+        window = _Window()
+        with StopWish() as stop:
+            for step, batch in enumerate(self.batches.feed(self.start, recipe.steps), start=self.start):
+                window.outcomes.append(self._advance(step, batch))
+                last = step + 1 == recipe.steps
+                score = self._validation(step + 1)
+                if last or score is not None or time.perf_counter() - window.since >= _LOG_SECONDS:
+                    self._report(step + 1, window, score)
+                    window = _Window()
+                self._keep(step + 1)
+                if last or stop or time.perf_counter() - self.saved_at >= self.conditions.checkpoint_seconds:
+                    self._save(step + 1)
+                if stop and not last:
+                    pairs = (step + 1) * recipe.sampler.pairs
+                    raise Interrupted(f"{self.folder.path} keeps a checkpoint after {pairs:,} pairs", _RESUME)
+        self._finish()
+
+    def _advance(self, step: int, batch: Batch) -> Outcome:
+        recipe = self.recipe
+        moment = Moment(step, recipe.steps)
+        for group in self.optimizer.param_groups:
+            group["lr"] = recipe.optimizer.lr * recipe.schedule.factor(moment.share) * group["scale"]
+        # Dropout draws from a generator seeded by the step, so a resumed run draws what the whole one would have.
+        torch.manual_seed(recipe.seed * 1_000_003 + step + 1)
+        self.optimizer.zero_grad(set_to_none=True)
+        state = self.sampler_state
+        if self.chooser:
+            batch, state = choose_pairs(batch, self.chooser, self.step, self.batches, state, moment)
+        outcome, described = self.step(batch, self.loss_states, moment)
+        if not math.isfinite(outcome.loss):
+            term = next((name for name, value in outcome.terms.items() if not math.isfinite(value)), "the sum")
+            raise KeypatchError(
+                f"The loss is not finite at step {step + 1} ({term}). Lower the learning rate (--set "
+                f"optimizer.lr={recipe.optimizer.lr / 10:g}); the last good checkpoint is kept in {self.folder.path}."
+            )
+        self.optimizer.step()
+        self.loss_states = outcome.states
+        if self.chooser:
+            self.sampler_state = self.chooser.observe(described, state, moment)
+        if self.average:
+            self.average.update(self.network, step)
+        return outcome
+
+    def _validation(self, done: int) -> float | None:
+        """FPR95 in % after `done` steps where it is due; of the weights that would be used."""
+        steps = self.recipe.steps
+        if self.validate is None or done * _VALIDATIONS // steps == (done - 1) * _VALIDATIONS // steps:
+            return None
+        if self.average is None:
+            return self.validate(self.network)
+        used = self.recipe.network.build().to(self.device)
+        used.load_state_dict(self.average.tensors)
+        return self.validate(used)
+
+    def _report(self, done: int, window: _Window, score: float | None) -> None:
+        loss, terms, positive, negative = window.means()
+        pairs = self.recipe.sampler.pairs
+        record = Record(
+            step=done,
+            pairs=done * pairs,
+            loss=loss,
+            terms=terms,
+            positive=positive,
+            negative=None if math.isnan(negative) else negative,
+            rate=len(window.outcomes) * pairs / max(time.perf_counter() - window.since, 1e-9),
+            lr=self.optimizer.param_groups[0]["lr"],
+            seconds=self._seconds(),
+            statistics=scalars({**self.loss_states, "sampler": self.sampler_state}),
+            validation=score,
+        )
+        self.folder.log(record)
+        self.score = score if score is not None else self.score
+        self.progress.count(record.pairs, self.recipe.steps * pairs, "pairs", record.sentence(self.score))
+        self.draw(record)
+
+    def _seconds(self) -> float:
+        return self.seconds_before + time.perf_counter() - self.began
+
+    def _save(self, done: int) -> None:
+        self.folder.save(self._checkpoint(done))
+        self.saved_at = time.perf_counter()
+
+    def _keep(self, done: int) -> None:
+        for share in self.conditions.keep:
+            if done == max(1, round(share * self.recipe.steps)):
+                self.folder.keep(self._checkpoint(done), share)
+
+    def _checkpoint(self, done: int) -> Checkpoint:
+        return Checkpoint(
+            recipe=self.recipe,
+            step=done,
+            seconds=self._seconds(),
+            network=self.network.state_dict(),
+            optimizer=optimizer_tensors(self.optimizer),
+            average=self.average.tensors if self.average else {},
+            loss_state=flat(self.loss_states),
+            sampler_state=self.sampler_state,
+            provenance=provenance(data=self.data_hash).to_json(),
+        )
+
+    def _finish(self) -> None:
+        card: dict[str, Any] = {
+            "recipe": self.recipe.name,
+            "data": self.batches.source.name,
+            "patches": len(self.batches.source),
+            "points": self.batches.classes.count,
+            "pairs": self.recipe.steps * self.recipe.sampler.pairs,
+            "seconds": round(self._seconds(), 1),
+            "precision": str(self.step.precision).removeprefix("torch."),
+            "device": str(self.device),
+            "threads": torch.get_num_threads(),
+            "provenance": provenance(data=self.data_hash).to_json(),
+        }
+        write_json(self.folder.path / "card.json", card)
+
+
+def _check_same_data(checkpoint: Checkpoint | None, data_hash: str) -> None:
+    if checkpoint and checkpoint.provenance.get("hashes", {}).get("data", data_hash) != data_hash:
+        raise DataError("The run was started on other data. To resume it, give the same --data in the same order.")

@@ -1,0 +1,108 @@
+"""From a name, a run folder or a file to a describer; from a trained run to the files that the zoo ships."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from keypatch.describers.protocol import Describer
+from keypatch.describers.sift import SiftDescriber
+from keypatch.errors import DataError, KeypatchError
+from keypatch.files import hash_file
+from keypatch.settings import did_you_mean
+from keypatch.zoo.cards import HANDMADE, Card, shipped_cards, shipped_file
+
+if TYPE_CHECKING:
+    from keypatch.networks import NetworkSpec, PatchNetwork
+
+
+def names() -> list[Card]:
+    """Everything `load` knows by name: what is made by hand, then the shipped weights."""
+    return [*HANDMADE, *shipped_cards()]
+
+
+def load(name: str | Path, device: str = "auto", precision: str = "auto") -> Describer:
+    """Load a describer: a zoo name, a run folder, a checkpoint, a weight file of ours or a published one.
+
+    A zoo name comes before a file of the same name; write ./name, or give a Path, for the file. Device and precision
+    are the network's and mean nothing to SIFT.
+
+    >>> describer = kp.load("hynet-notredame")
+    >>> describer.name, describer.dim
+    ('hynet-notredame', 128)
+
+    Raises:
+        KeypatchError: there is neither such a name nor such a file, or the file is of another kind.
+    """
+    card = _card(name)
+    if card is not None and not card.network:
+        return SiftDescriber(root=card.name == "rootsift")
+    from keypatch.describers.network import NetworkDescriber
+
+    path = Path(name).expanduser()
+    title = card.name if card else path.resolve().name if path.is_dir() else path.stem
+    return NetworkDescriber(load_network(name)[1], title, device=device, precision=precision)
+
+
+def load_network(name: str | Path) -> "tuple[NetworkSpec, PatchNetwork]":
+    """The network behind anything `load` takes but SIFT, on the CPU and in evaluation mode."""
+    card = _card(name)
+    if card is not None and not card.network:
+        raise KeypatchError(f'"{name}" is hand-crafted and has no network.')
+    path = shipped_file(card) if card else Path(name).expanduser()
+    if not path.exists():
+        known = [each.name for each in names()]
+        raise KeypatchError(
+            f'There is no descriptor, run folder or weight file "{name}".{did_you_mean(str(name), known)} '
+            f"Descriptors known by name: {', '.join(known)}."
+        )
+    if path.is_dir() and not (path / "recipe.toml").exists():
+        raise DataError(f"{path} has no recipe.toml, so it is not a run folder. Give a run folder or a file.")
+    kind = "run" if path.is_dir() else _format_of(path)
+    if kind in ("run", "keypatch-checkpoint"):
+        from keypatch.training.checkpoints import load_run_weights
+
+        return load_run_weights(path)
+    if kind == "keypatch-weights":
+        from keypatch.networks.weights import load_weights
+
+        return load_weights(path)
+    from keypatch.networks.published import load_published
+
+    return load_published(path)
+
+
+def _card(name: str | Path) -> Card | None:
+    return next((card for card in names() if card.name == name), None)
+
+
+def _format_of(path: Path) -> str:
+    """The format a safetensors file of ours names in its header; empty for every other file."""
+    if path.suffix != ".safetensors":
+        return ""
+    from keypatch.networks.weights import open_safetensors
+
+    with open_safetensors(path) as file:
+        return str((file.metadata() or {}).get("format", ""))
+
+
+def pack(
+    run: str | Path,
+    folder: Path,
+    *,
+    name: str,
+    about: str,
+    trained_on: str,
+    terms: str,
+    scores: Mapping[str, float] | None = None,
+) -> Card:
+    """Write folder/name.safetensors, its large tensors as float16, and folder/name.json, the card; return the card."""
+    from keypatch.networks import save_weights
+
+    spec, network = load_network(run)
+    card = Card(name, about, spec.dim, type(spec).__name__, trained_on, terms, scores=dict(scores or {}))
+    weights = folder / f"{name}.safetensors"
+    save_weights(weights, network, spec, card.to_json(), half=True)
+    card = replace(card, weights_hash=hash_file(weights))
+    card.save(folder / f"{name}.json")
+    return card

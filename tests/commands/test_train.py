@@ -1,0 +1,108 @@
+"""`train` by names: several sets, weights to start from, a validation set."""
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from keypatch.commands.train import open_source, train
+from keypatch.errors import DataError, RecipeError
+from keypatch.patches import open_patches
+from keypatch.progress import Progress
+from keypatch.recipes import find_recipe
+from keypatch.training.checkpoints import load_run_weights
+from keypatch.training.loop import Conditions
+
+THIN = ("sampler.pairs=32", "network.width=4", "network.dim=16")
+
+
+class Told(Progress):
+    def __init__(self) -> None:
+        self.said: list[str] = []
+
+    def note(self, message: str) -> None:
+        self.said.append(message)
+
+
+def test_two_sets_train_as_one_with_their_points_apart(small_set: Path, tmp_path: Path) -> None:
+    other = Path(shutil.copytree(small_set, tmp_path / "other"))
+    joined = open_source([small_set, other])
+    assert joined.classes().count == 2 * open_source(small_set).classes().count
+    out = train("hardnet", [small_set, other], tmp_path / "run", settings=(*THIN, "sampler.pairs=128"), pairs=256)
+    assert json.loads((out / "card.json").read_text())["points"] == 160
+
+
+def test_open_sets_are_trained_on_and_a_callback_counts_the_pairs(small_set: Path, tmp_path: Path) -> None:
+    counted: list[tuple[int, int, str]] = []
+
+    def count(*state: Any) -> None:
+        counted.append(state)
+
+    patches, one = open_patches(small_set), Conditions("cpu", "float32", "off", threads=1)
+    runs = [
+        train("hardnet", data, tmp_path / name, one, settings=THIN, pairs=64, progress=count)
+        for name, data in (("folder", small_set), ("open", patches), ("list", [patches]))
+    ]
+    weights = [load_run_weights(run)[1].state_dict() for run in runs]
+    assert all(torch.equal(weights[0][name], other[name]) for other in weights[1:] for name in weights[0])
+    assert counted[-1] == (64, 64, "pairs")
+    both = train("hardnet", [patches, replace(patches, folder=None)], tmp_path / "two", one, settings=THIN, pairs=32)
+    assert json.loads((both / "card.json").read_text())["points"] == 160
+
+
+@pytest.mark.parametrize("name", ["../outside", "/tmp/outside", "a/../../outside", "..", "C:outside"])
+def test_the_name_of_a_recipe_never_leads_out_of_runs(
+    small_set: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    (tmp_path / "work").mkdir()
+    monkeypatch.chdir(tmp_path / "work")
+    monkeypatch.setattr("keypatch.commands.train.run_training", lambda *given, **how: given[2])
+    with pytest.raises(DataError, match=r"The recipe: the name '.*' is not a plain path below a folder"):
+        train(replace(find_recipe("hardnet"), name=name), small_set, settings=THIN, pairs=64)
+    assert train(replace(find_recipe("hardnet"), name="mine"), small_set, settings=THIN, pairs=64) == Path("runs/mine")
+
+
+def test_a_point_with_one_patch_is_left_out_and_said_once(small_set: Path, tmp_path: Path) -> None:
+    copy = Path(shutil.copytree(small_set, tmp_path / "copy"))
+    lines = (copy / "info.txt").read_text().splitlines()
+    (copy / "info.txt").write_text("\n".join(["999 0", *lines[1:]]) + "\n")
+    (copy / "m50_160_160_0.txt").unlink()
+    told = Told()
+    train("hardnet", copy, tmp_path / "run", settings=THIN, pairs=32, progress=told)
+    assert [line for line in told.said if "single patch" in line] == [
+        "copy: 1 points with a single patch are not used for training."
+    ]
+
+
+def test_weights_to_start_from(run_folder: Path, small_set: Path, tmp_path: Path) -> None:
+    still = (*THIN, "optimizer.lr=0.0", "optimizer.weight_decay=0.0")
+    out = train("hardnet", small_set, tmp_path / "run", settings=still, pairs=32, start_from=run_folder)
+    before, after = (load_run_weights(folder)[1].layers.conv1.weight for folder in (run_folder, out))
+    assert torch.equal(before, after)
+
+
+@pytest.mark.parametrize("setting", ["network.width=8", "network.preprocessing.value_range=255.0"])
+def test_weights_of_another_network_are_refused(
+    setting: str, run_folder: Path, small_set: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(RecipeError, match="holds a different network"):
+        train("hardnet", small_set, tmp_path / "run", settings=(*THIN, setting), pairs=32, start_from=run_folder)
+
+
+def test_the_validation_set_is_scored(small_set: Path, tmp_path: Path) -> None:
+    out = train("hardnet", small_set, tmp_path / "run", settings=THIN, pairs=64, validation=small_set)
+    last = json.loads((out / "log.jsonl").read_text().splitlines()[-1])
+    assert 0 <= last["validation"] <= 100
+
+
+def test_no_data_and_a_validation_set_without_lists_are_sentences(small_set: Path, tmp_path: Path) -> None:
+    copy = Path(shutil.copytree(small_set, tmp_path / "copy"))
+    (copy / "m50_160_160_0.txt").unlink()
+    with pytest.raises(DataError, match="no pair list to validate on"):
+        train("hardnet", small_set, tmp_path / "run", settings=THIN, pairs=64, validation=copy)
+    with pytest.raises(DataError, match="No training data given"):
+        train("hardnet", [], tmp_path / "run")

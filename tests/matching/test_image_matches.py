@@ -1,0 +1,187 @@
+"""Two photographs, from files to matches, a table and a picture."""
+
+import csv
+import io
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+from skimage import data, transform
+
+import keypatch
+from keypatch.errors import KeypatchError
+from keypatch.features import Extraction, extract
+from keypatch.matching.image_matches import ImageMatches, match
+from keypatch.matching.matching import Matching
+
+
+@pytest.fixture(scope="module")
+def stereo(motorcycle: tuple[Path, Path]) -> ImageMatches:
+    return match(*motorcycle, extraction=Extraction(keypoints=600))
+
+
+def test_a_real_stereo_pair_is_matched_along_its_rows(stereo: ImageMatches) -> None:
+    first, second = (stereo.features[k].keypoints.xy[stereo.matches.indices[:, k]] for k in (0, 1))
+    assert len(stereo.matches) > 150
+    assert stereo.matches.verified and stereo.matches.model == "F"
+    assert np.mean(np.abs(first[:, 1] - second[:, 1]) < 1.5) > 0.95  # rectified: the same row
+    assert np.mean(first[:, 0] > second[:, 0]) > 0.95  # nearer things are further left in the right photo
+
+
+def test_counts_and_sentences_agree(stereo: ImageMatches) -> None:
+    counts = stereo.counts()
+    assert counts["keypoints0"] == counts["keypoints1"] == 600
+    assert counts["matches"] == len(stereo.candidates) > counts["verified"] == len(stereo.matches)
+    photos, found, left = stereo.sentences()
+    assert "left.png: 600 keypoints" in photos and "hynet-notredame" in photos
+    assert found.startswith(f"{counts['matches']} matches: mutual")
+    assert left == f"{counts['verified']} agree with one fundamental matrix within 1 px"
+
+
+def test_so_few_that_agree_by_chance_are_told_as_such(tmp_path: Path) -> None:
+    paths = tmp_path / "astronaut.png", tmp_path / "brick.png"
+    for path, photo in zip(paths, (data.astronaut(), data.brick()), strict=True):
+        Image.fromarray(photo).save(path)
+    found = match(*paths, Matching(ratio=None), describer="rootsift", extraction=Extraction(keypoints=300))
+    assert "so few do in unrelated photos too" in found.sentences()[-1]
+
+
+@pytest.fixture(scope="module")
+def turned(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, np.ndarray]:
+    """The camera man, and the same turned by 30 degrees and made smaller; the homography between them."""
+    folder = tmp_path_factory.mktemp("turned")
+    photo = data.camera()
+    map_ = transform.SimilarityTransform(scale=0.8, rotation=np.radians(30), translation=(150, -60))
+    other = transform.warp(photo, map_.inverse, output_shape=(512, 512), order=3, preserve_range=True)
+    Image.fromarray(photo).save(folder / "a.png")
+    Image.fromarray(other.clip(0, 255).astype(np.uint8)).save(folder / "b.png")
+    return folder / "a.png", folder / "b.png", np.asarray(map_.params)
+
+
+def test_the_true_homography_tells_right_from_wrong(turned: tuple[Path, Path, np.ndarray], tmp_path: Path) -> None:
+    first, second, homography = turned
+    few = Extraction(keypoints=500)
+    result = match(first, second, Matching(model="H"), describer="rootsift", extraction=few).judged(homography)
+    result.save(tmp_path / "m.png")
+    result.save(tmp_path / "m.csv")
+    counts = result.counts()
+    assert counts["matches"] > counts["right"] > 0.5 * counts["matches"]
+    assert counts["right_verified"] > 0.95 * counts["verified"]
+    assert f"{counts['right']} right" in result.sentences()[1]
+    with Image.open(tmp_path / "m.png") as picture:
+        assert picture.size[0] == 512 + 12 + 512
+    with (tmp_path / "m.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == counts["verified"]
+    assert sum(int(row["right"]) for row in rows) == counts["right_verified"]
+    wrong_way = match(first, second, describer="rootsift", extraction=few).judged(np.linalg.inv(homography))
+    assert wrong_way.counts()["right"] < 0.1 * counts["right"]
+
+
+def test_tables_hold_places_and_counts(motorcycle: tuple[Path, Path], tmp_path: Path) -> None:
+    result = match(*motorcycle, describer="sift", extraction=Extraction(keypoints=200))
+    result.save(tmp_path / "m.json")
+    result.save(tmp_path / "m.csv")
+    written = json.loads((tmp_path / "m.json").read_text())
+    assert written["format"] == "keypatch-photo-matches"
+    assert written["counts"] == result.counts()
+    assert written["images"] == ["left.png", "right.png"] and written["descriptor"] == "sift"
+    assert np.array_equal(written["matrix"], result.matches.matrix)  # type: ignore[arg-type]
+    with (tmp_path / "m.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert list(rows[0]) == ["image0", "image1", "index0", "index1", "x0", "y0", "x1", "y1", "score"]
+    assert len(rows) == len(written["matches"]) == len(result.matches)
+    for row, entry, (i, _) in zip(rows, written["matches"], result.matches.indices, strict=True):
+        assert float(row["x0"]) == entry["x0"] == result.features[0].keypoints.x[i]  # no digit is lost
+
+
+@pytest.mark.parametrize("model", [None, "F", "E", "H"])
+@pytest.mark.parametrize("ratio", [None, 0.8])
+def test_photos_without_a_keypoint(tmp_path: Path, model: str | None, ratio: float | None) -> None:
+    Image.new("L", (80, 60), 128).save(tmp_path / "plain.png")
+    Image.fromarray(data.camera()[100:300, 150:350]).save(tmp_path / "camera.png")
+    cameras = [[[500, 0, 40], [0, 500, 30], [0, 0, 1]]] if model == "E" else None
+    for names in (("plain", "plain"), ("plain", "camera"), ("camera", "plain")):
+        first, second = (tmp_path / f"{name}.png" for name in names)
+        matching = Matching(model=model, ratio=ratio)  # type: ignore[arg-type]
+        result = match(first, second, matching, describer="sift", intrinsics=cameras).judged(np.eye(3))
+        result.save(tmp_path / "m.png")
+        result.save(tmp_path / "m.csv")
+        assert len(result.matches) == 0 and result.sentences()
+        assert (tmp_path / "m.csv").read_text() == "image0,image1,index0,index1,x0,y0,x1,y1,score\n"
+
+
+def test_one_keypoint_is_too_few_to_verify(motorcycle: tuple[Path, Path], tmp_path: Path) -> None:
+    one = Extraction(keypoints=1)
+    result = match(*motorcycle, describer="sift", extraction=one)
+    result.save(tmp_path / "m.jpg")
+    assert len(result.matches) == 0 and len(result.candidates) == 1
+    assert "too few to verify" in result.sentences()[-1]
+    assert len(match(*motorcycle, Matching(model=None), describer="sift", extraction=one).matches) == 1
+
+
+@pytest.mark.parametrize(
+    ("path", "part"), [("m.txt", r"\.csv or \.json"), ("m.gif", r"\.png or \.jpg"), ("no/such/m.csv", "no folder")]
+)
+def test_a_file_that_cannot_be_written_is_named(stereo: ImageMatches, path: str, part: str) -> None:
+    with pytest.raises(KeypatchError, match=part):
+        stereo.save(path)
+
+
+@pytest.mark.parametrize(("truth", "part"), [((np.eye(4),), "3x3"), ((np.eye(3), 0.0), "above 0")])
+def test_a_truth_is_a_homography_and_a_distance(stereo: ImageMatches, truth: tuple[Any, ...], part: str) -> None:
+    with pytest.raises(KeypatchError, match=part):
+        stereo.judged(*truth)
+
+
+def test_at_least_one_line_is_drawn(stereo: ImageMatches) -> None:
+    with pytest.raises(KeypatchError, match="lines must be 1 or more"):
+        stereo.draw(0)
+
+
+def test_missing_intrinsics_are_told_before_the_work(
+    motorcycle: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("keypatch.matching.image_matches.extract", lambda *_: pytest.fail("the work was begun"))
+    with pytest.raises(KeypatchError, match="needs intrinsics"):
+        match(*motorcycle, Matching(model="E"), describer="sift")
+
+
+def test_paths_arrays_pil_images_and_features_give_the_same_matches(motorcycle: tuple[Path, Path]) -> None:
+    few = Extraction(keypoints=200)
+    pictures = [Image.open(path) for path in motorcycle]
+    arrays = [np.asarray(picture.convert("L")) for picture in pictures]
+    features = [extract(array, "rootsift", few) for array in arrays]
+    expected = match(*motorcycle, describer="rootsift", extraction=few)
+    assert expected.names == ("left.png", "right.png")
+    for first, second in (pictures, arrays, features):
+        found = match(first, second, describer="rootsift", extraction=few)
+        assert np.array_equal(found.matches.indices, expected.matches.indices)
+        assert np.array_equal(found.points0, expected.points0) and np.array_equal(found.points1, expected.points1)
+    for picture in pictures:
+        picture.close()
+
+
+def test_it_shows_itself_in_a_notebook_and_as_a_line(stereo: ImageMatches, tmp_path: Path) -> None:
+    with Image.open(io.BytesIO(stereo._repr_png_())) as picture:
+        assert picture.format == "PNG" and picture.width <= 1100
+    counts = stereo.counts()
+    said = f"ImageMatches(left.png, right.png: {counts['matches']} matches, {counts['verified']} verified)"
+    assert repr(stereo) == said and len(stereo) == counts["verified"]
+    assert keypatch.draw(stereo, tmp_path / "m.jpg").size == stereo.draw().size and (tmp_path / "m.jpg").exists()
+
+
+def test_features_without_their_photo_are_drawn_on_a_grey_sheet(stereo: ImageMatches) -> None:
+    first, second = (replace(each, image=None) for each in stereo.features)
+    assert replace(stereo, features=(first, second)).draw().size == stereo.draw().size
+    assert first._repr_png_() is None
+    with pytest.raises(KeypatchError, match="without their image"):
+        first.draw()
+
+
+def test_the_front_door_has_it() -> None:
+    assert keypatch.match is match

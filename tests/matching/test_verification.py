@@ -1,0 +1,186 @@
+"""Verification of matches whose geometry is known."""
+
+import sys
+from typing import Any, get_args
+
+import cv2
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from keypatch.errors import KeypatchError, MissingExtra
+from keypatch.geometry import Keypoints
+from keypatch.matching.matches import Matches
+from keypatch.matching.matching import Estimator, Matching, Model
+from keypatch.matching.verification import FEWEST, verify
+
+K0 = np.array([[800.0, 0, 320], [0, 800, 240], [0, 0, 1]])
+K1 = np.array([[1600.0, 0, 640], [0, 1500, 480], [0, 0, 1]])
+ROTATION = cv2.Rodrigues(np.array([0.05, 0.2, -0.1]))[0]
+RIGHT, WRONG = 150, 50
+
+both = pytest.mark.parametrize("estimator", ["magsac", "poselib"])  # of every model; degensac has its own tests
+
+
+def keypoints(xy: NDArray[np.float64]) -> Keypoints:
+    return Keypoints(xy[:, 0], xy[:, 1], np.ones(len(xy)), np.zeros(len(xy)))  # type: ignore[arg-type]
+
+
+def project(camera: NDArray[np.float64], scene: NDArray[np.float64]) -> NDArray[np.float64]:
+    rays = scene @ camera.T
+    return np.asarray(rays[:, :2] / rays[:, 2:])
+
+
+def two_views(flat: bool = False) -> tuple[Keypoints, Keypoints, Matches]:
+    """150 points of a scene seen by two cameras, a fifth of a pixel off, and 50 matches at random; in mixed order."""
+    rng = np.random.default_rng(0)
+    scene = rng.uniform([-2, -2, 4], [2, 2, 9], (RIGHT, 3))
+    if flat:
+        scene[:, 2] = 6 + 0.3 * scene[:, 0]
+    first = project(K0, scene)
+    second = project(K1, scene @ ROTATION.T + [1, 0.1, 0.2])
+    first = np.concatenate([first, rng.uniform(0, 600, (WRONG, 2))]) + rng.normal(0, 0.2, (RIGHT + WRONG, 2))
+    second = np.concatenate([second, rng.uniform(0, 1200, (WRONG, 2))]) + rng.normal(0, 0.2, (RIGHT + WRONG, 2))
+    order = rng.permutation(RIGHT + WRONG)
+    matches = Matches(np.column_stack([np.arange(RIGHT + WRONG), order]), np.linspace(0, 1, RIGHT + WRONG))  # type: ignore[arg-type]
+    shuffled = np.empty_like(second)
+    shuffled[order] = second
+    return keypoints(first), keypoints(shuffled), matches
+
+
+def require_most_right(left: Matches, model: Model) -> None:
+    assert left.verified and left.model == model
+    right = left.indices[:, 0] < RIGHT
+    assert right.sum() > 0.9 * RIGHT
+    assert (~right).sum() <= 0.1 * WRONG  # a point at random lies near an epipolar line now and then
+
+
+@both
+def test_a_fundamental_matrix_keeps_the_right_matches(estimator: Estimator) -> None:
+    first, second, matches = two_views()
+    left = verify(matches, first, second, Matching(estimator=estimator))
+    require_most_right(left, "F")
+    assert left.matrix is not None
+    x0, x1 = (np.column_stack([p.xy, np.ones(len(p))]) for p in (first, second))
+    lines = x0[left.indices[:, 0]] @ left.matrix.T
+    offsets = np.abs(np.sum(lines * x1[left.indices[:, 1]], axis=1)) / np.hypot(lines[:, 0], lines[:, 1])
+    assert offsets.max() < 3  # pixels from the line in the second photo: x1.F.x0 = 0, not the other way round
+
+
+@both
+def test_an_essential_matrix_has_the_pose_of_two_different_cameras(estimator: Estimator) -> None:
+    first, second, matches = two_views()
+    left = verify(matches, first, second, Matching(model="E", estimator=estimator), [K0, K1])
+    require_most_right(left, "E")
+    assert left.matrix is not None
+    rotations = cv2.decomposeEssentialMat(left.matrix)[:2]
+    angles = [np.degrees(np.arccos((np.trace(r.T @ ROTATION) - 1) / 2)) for r in rotations]
+    assert min(angles) < 0.5
+
+
+@both
+def test_a_homography_carries_the_first_photo_into_the_second(estimator: Estimator) -> None:
+    first, second, matches = two_views(flat=True)
+    left = verify(matches, first, second, Matching(model="H", estimator=estimator))
+    require_most_right(left, "H")
+    assert left.matrix is not None
+    carried = project(left.matrix, np.column_stack([first.xy, np.ones(len(first))]))[left.indices[:, 0]]
+    assert np.abs(carried - second.xy[left.indices[:, 1]]).max() < 2
+
+
+@both
+@pytest.mark.parametrize("model", get_args(Model))
+def test_the_same_seed_gives_the_same_matches(model: Model, estimator: Estimator) -> None:
+    first, second, matches = two_views()
+    matching = Matching(model=model, estimator=estimator, seed=5)
+    one, two = (verify(matches, first, second, matching, [K0, K1]) for _ in range(2))
+    assert np.array_equal(one.indices, two.indices)
+    assert one.matrix is not None and two.matrix is not None and np.array_equal(one.matrix, two.matrix)
+
+
+def test_seeds_of_magsac_differ() -> None:
+    first, second, matches = two_views()
+    found = {verify(matches, first, second, Matching(seed=seed)).matrix.tobytes() for seed in range(8)}  # type: ignore[union-attr]
+    assert len(found) > 1
+
+
+def test_seed_0_is_what_opencv_gives_by_itself() -> None:
+    first, second, matches = two_views()
+    places = first.xy[matches.indices[:, 0]], second.xy[matches.indices[:, 1]]
+    matrix, mask = cv2.findFundamentalMat(*places, cv2.USAC_MAGSAC, 1.0, 0.99999, 10_000)
+    left = verify(matches, first, second)
+    assert np.array_equal(left.indices, matches.indices[mask[:, 0] > 0])
+    assert np.array_equal(left.matrix, matrix)  # type: ignore[arg-type]
+
+
+@both
+@pytest.mark.parametrize("model", get_args(Model))
+@pytest.mark.parametrize("missing", [1, 2, 3, 4, 5])
+def test_of_too_few_matches_none_is_left(missing: int, model: Model, estimator: Estimator) -> None:
+    first, second, matches = two_views()
+    few = matches.take(np.arange(max(0, FEWEST[model] - missing)))
+    left = verify(few, first, second, Matching(model=model, estimator=estimator), [K0])
+    assert len(left) == 0 and left.verified and left.matrix is None
+
+
+@both
+@pytest.mark.parametrize("model", ["F", "H"])
+def test_points_all_in_one_place_prove_nothing(model: Model, estimator: Estimator) -> None:
+    _, _, matches = two_views()
+    heap = keypoints(np.zeros((RIGHT + WRONG, 2)))
+    left = verify(matches, heap, heap, Matching(model=model, estimator=estimator))
+    assert len(left) == 0 and left.matrix is None
+
+
+@both
+def test_many_matches_of_one_place_prove_nothing(estimator: Estimator) -> None:
+    rng = np.random.default_rng(0)
+    first, second = rng.uniform(0, 600, (2, 60, 2))
+    second[:50] = 300  # all of them agree with any F whose epipole is there
+    matches = Matches(np.column_stack([np.arange(60)] * 2), np.ones(60))  # type: ignore[arg-type]
+    assert len(verify(matches, keypoints(first), keypoints(second), Matching(estimator=estimator))) == 0
+
+
+@pytest.mark.parametrize(
+    ("how", "part"),
+    [
+        ({"model": "P"}, "'P'"),
+        ({"estimator": "lmeds"}, "magsac, poselib"),
+        ({"threshold": 0.0}, "threshold is 0.0"),
+        ({"threshold": float("nan")}, "threshold is nan"),
+        ({"model": "E"}, "needs intrinsics"),
+        ({"model": "E", "intrinsics": [np.eye(4)]}, "fx 0 cx"),
+        ({"model": "E", "intrinsics": [np.zeros((3, 3))]}, "fx 0 cx"),
+        ({"model": "E", "intrinsics": [np.array([[500, 2, 300], [0, 500, 200], [0, 0, 1.0]])]}, "no skew"),
+        ({"model": "E", "intrinsics": [np.eye(3)] * 3}, "needs intrinsics"),
+    ],
+)
+def test_wrong_choices_are_told_in_a_sentence(how: dict[str, Any], part: str) -> None:
+    first, second, matches = two_views()
+    intrinsics = how.pop("intrinsics", None)
+    with pytest.raises(KeypatchError, match=part):
+        verify(matches, first, second, Matching(**how), intrinsics)  # type: ignore[arg-type]
+
+
+def test_matches_of_other_features_are_refused() -> None:
+    first, second, matches = two_views()
+    with pytest.raises(KeypatchError, match="image 2 has 10"):
+        verify(matches, first, second.take(np.arange(10)))
+
+
+def test_a_missing_poselib_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "poselib", None)
+    first, second, matches = two_views()
+    with pytest.raises(MissingExtra, match=r"keypatch\[poselib\]"):
+        verify(matches, first, second, Matching(estimator="poselib"))
+
+
+@both
+def test_few_iterations_find_less_among_many_wrong_matches(estimator: Estimator) -> None:
+    first, second, matches = two_views()
+    rng = np.random.default_rng(1)
+    wrong = keypoints(np.concatenate([second.xy, rng.uniform(0, 1200, (800, 2))]))
+    more = Matches(np.concatenate([matches.indices, [[i % 200, 200 + i] for i in range(800)]]), np.ones(1000))  # type: ignore[arg-type]
+    tries = [Matching(estimator=estimator, confidence=0.999999, iterations=n) for n in (1, 10**5)]
+    few, many = (len(verify(more, first, wrong, matching)) for matching in tries)
+    assert few < many
