@@ -4,6 +4,7 @@ import errno
 import hashlib
 import json
 import os
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -11,13 +12,14 @@ from pathlib import Path
 import pytest
 
 from keypatch.cache import cache_folder
-from keypatch.errors import DataError, KeypatchError
+from keypatch.errors import DataError, Interrupted, KeypatchError, MissingExtra, RecipeError
 from keypatch.files import (
     Format,
     hash_file,
     hash_folder,
     lock,
     read_json,
+    reading,
     require_folder,
     safe_name,
     safe_path,
@@ -241,7 +243,7 @@ def test_json_of_a_format_is_read_and_anything_else_named(tmp_path: Path) -> Non
     write_json(tmp_path / "a.json", {**CAKE.head(), "eggs": 2})
     assert CAKE.read_json(tmp_path / "a.json")["eggs"] == 2
     (tmp_path / "a.json").write_text("{")
-    with pytest.raises(DataError, match=r"a\.json is not a JSON file"):
+    with pytest.raises(DataError, match=r"a\.json is not a readable JSON file"):
         CAKE.read_json(tmp_path / "a.json")
     with pytest.raises(DataError, match=r"b\.json cannot be read: no such file"):
         CAKE.read_json(tmp_path / "b.json")
@@ -250,5 +252,36 @@ def test_json_of_a_format_is_read_and_anything_else_named(tmp_path: Path) -> Non
 @pytest.mark.parametrize("text", [100_000 * "[", '{"scores": ' + 400 * "1" + "}", 5000 * "1", "{", "\ufeff{}"])
 def test_json_that_cannot_be_used_is_told_in_a_sentence(tmp_path: Path, text: str) -> None:
     (tmp_path / "a.json").write_text(text, encoding="utf-8")
-    with pytest.raises(DataError, match=r"a\.json is not a JSON file"):
+    with pytest.raises(DataError, match=r"a\.json is not a readable JSON file"):
         read_json(tmp_path / "a.json")
+
+
+@pytest.mark.parametrize(
+    ("raised", "sentence"),
+    [
+        (FileNotFoundError(errno.ENOENT, "No such file"), "a.txt cannot be read: no such file."),
+        (PermissionError(errno.EACCES, "Permission denied"), "a.txt cannot be read: permission denied."),
+        (OSError("bad signature"), "a.txt is not a readable list (bad signature). Write or copy it again."),
+        (RuntimeError("two\n  lines."), "a.txt is not a readable list (two lines). Write or copy it again."),
+        (KeyError(), "a.txt is not a readable list (KeyError). Write or copy it again."),
+        (MemoryError(), "a.txt is not a readable list (it needs more memory than there is). Write or copy it again."),
+        (RecursionError("x"), "a.txt is not a readable list (it is nested too deeply). Write or copy it again."),
+        (struct.error("x" * 500), "a.txt is not a readable list (...). Write or copy it again."),
+        (KeypatchError("The sigma is 0."), "a.txt: The sigma is 0."),
+        (DataError("a.txt, line 3: no number."), "a.txt, line 3: no number."),
+    ],
+)
+def test_whatever_reading_raises_becomes_one_sentence_with_the_file(raised: Exception, sentence: str) -> None:
+    with pytest.raises(DataError) as told, reading(Path("a.txt"), "list"):
+        raise raised
+    assert str(told.value) == sentence
+    assert told.value is raised or told.value.__cause__ is raised
+
+
+@pytest.mark.parametrize(
+    "raised", [KeyboardInterrupt(), Interrupted(), MissingExtra("no pycolmap"), RecipeError("a.txt: no field")]
+)
+def test_what_is_no_fault_of_the_file_passes(raised: BaseException) -> None:
+    with pytest.raises(type(raised)) as told, reading("a.txt"):
+        raise raised
+    assert told.value is raised

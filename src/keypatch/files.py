@@ -6,6 +6,7 @@ import json
 import os
 import re
 import secrets
+import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from typing import IO, Any, Literal, cast
 
 from filelock import FileLock, Timeout
 
-from keypatch.errors import DataError, KeypatchError
+from keypatch.errors import DataError, Interrupted, KeypatchError, MissingExtra
 
 PARTIAL_SUFFIX = ".partial"
 LOCK = ".lock"  # in a folder that one process works in
@@ -27,6 +28,42 @@ _REMEDIES = {
     errno.EROFS: "Choose a folder that you may write to.",
     errno.ENOENT: "Create its folder first.",
 }
+
+
+_FAULTS = {
+    MemoryError: "it needs more memory than there is",
+    RecursionError: "it is nested too deeply",
+    UnicodeDecodeError: "it is not a text in UTF-8",
+}
+_LONGEST_FAULT = 200  # characters of a library's message
+
+
+@contextmanager
+def reading(place: str | Path, title: str = "file", remedy: str = "Write or copy it again.") -> Iterator[None]:
+    """Whatever goes wrong while a file is read becomes one DataError: every reader stands in such a block.
+
+    `place` is the file, or a place in it ("list.txt, line 3"), and `title` what it should be. Libraries raise what they
+    like where a file is damaged, so all of it is caught; `--debug` shows it. A sentence of ours passes, and gets the
+    place in front where it does not name it.
+    """
+    try:
+        yield
+    except (Interrupted, MissingExtra):
+        raise
+    except KeypatchError as error:
+        if str(place) in str(error):
+            raise
+        raise DataError(f"{place}: {error}") from error
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno:  # of the system; of a library's damage there is no number
+            raise DataError(f"{place} cannot be read: {reason(error)}.") from error
+        raise DataError(f"{place} is not a readable {title} ({fault(error)}). {remedy}") from error
+
+
+def fault(error: Exception) -> str:
+    """What a library says is wrong, as a few words in brackets."""
+    known = next((words for kind, words in _FAULTS.items() if isinstance(error, kind)), str(error))
+    return textwrap.shorten(known.strip().rstrip("."), _LONGEST_FAULT, placeholder=" ...") or type(error).__name__
 
 
 @dataclass(frozen=True)
@@ -63,9 +100,9 @@ class Format:
 
     def read_json(self, path: Path) -> dict[str, Any]:
         """The content of a JSON file of this format; raises DataError for any other file."""
-        value = read_json(path)
+        value: dict[str, Any] = read_json(path)
         self.check(value, path)
-        return cast(dict[str, Any], value)
+        return value
 
 
 @contextmanager
@@ -103,30 +140,22 @@ def write_json(path: Path, value: object) -> None:
     write_text(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
 
 
-def read_json(path: Path) -> object:
+def read_json(path: Path) -> Any:
     """Raises DataError where the file cannot be read or is not JSON."""
-    try:
+    with reading(path, "JSON file"):
         return parse_json(read_text(path))
-    except ValueError as error:
-        raise DataError(f"{path} is not a JSON file ({error}). It may be cut off: write or copy it again.") from None
 
 
 def read_text(path: Path) -> str:
     """Raises DataError where the file cannot be read or is no text in UTF-8."""
-    try:
+    with reading(path, "text file"):
         return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        why = reason(error) if isinstance(error, OSError) else "it is not a text in UTF-8"
-        raise DataError(f"{path} cannot be read: {why}.") from error
 
 
 def read_head(path: Path) -> bytes:
     """The first 16 bytes, which tell what kind of file it is; DataError where it cannot be read."""
-    try:
-        with path.open("rb") as file:
-            return file.read(16)
-    except OSError as error:
-        raise DataError(f"{path} cannot be read: {reason(error)}.") from error
+    with reading(path), path.open("rb") as file:
+        return file.read(16)
 
 
 def parse_json(text: str) -> Any:
@@ -145,11 +174,8 @@ def _whole_number(digits: str) -> int:
 
 def hash_file(path: Path) -> str:
     """SHA-256 of the content, in hexadecimal."""
-    try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise KeypatchError(f"{path} cannot be read: {reason(error)}.") from error
+    with reading(path), path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def hash_folder(paths: Iterable[Path]) -> str:

@@ -40,7 +40,7 @@ def test_a_folder_of_results_and_a_baseline(keypatch: Callable, result: Path, tm
         (["{result}", "--out", "{folder}/page.pdf"], "The page must be an .html file, not page.pdf."),
         (["{result}", "--out", "{folder}/none/page.html"], "there is no folder"),
         (["{folder}/none.json", "--out", "{folder}/page.html"], "There is no file or folder"),
-        (["{data}/info.txt", "--out", "{folder}/page.html"], "is not a JSON file"),
+        (["{data}/info.txt", "--out", "{folder}/page.html"], "is not a readable JSON file"),
         (["{data}", "--out", "{folder}/page.html"], "holds no result"),
         (["{result}", "--baseline", "orb", "--out", "{folder}/page.html"], 'no result for the baseline "orb"'),
     ],

@@ -179,4 +179,4 @@ def test_a_report_that_cannot_be_used_is_a_problem(tmp_path: Path, changed: dict
 
 def test_a_cut_report_is_a_problem(tmp_path: Path) -> None:
     (tmp_path / "reconstruction.json").write_text('{"format": ')
-    assert "is not a JSON file" in inspect(tmp_path).problems[0]
+    assert "is not a readable JSON file" in inspect(tmp_path).problems[0]

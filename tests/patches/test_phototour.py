@@ -239,7 +239,7 @@ def test_a_part_of_a_set_is_read_when_asked_for(phototour: Make) -> None:
 
 
 WRONG_CARDS = {
-    "{": "is not a JSON file",
+    "{": "is not a readable JSON file",
     "[1]": "is not a card of a patch set",
     '{"format": "keypatch-patch-set", "format_number": 2}': "newer keypatch .format 2, this one reads up to 1.: update",
 }

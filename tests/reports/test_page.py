@@ -232,7 +232,7 @@ def test_the_policy_allows_one_style_one_script_and_pictures_inside(page: Callab
         ("missing.json", None, "There is no file or folder"),
         ("empty", "folder", "holds no result"),
         ("a.json", "[1, 2]", "is not a result file"),
-        ("a.json", "{", "is not a JSON file"),
+        ("a.json", "{", "is not a readable JSON file"),
         ("a.json", '{"format": "keypatch-result", "format_number": 99}', "update keypatch"),
         ("a.json", '{"format": "keypatch-result", "format_number": 2}', "incomplete or damaged"),
     ],
@@ -253,7 +253,7 @@ def test_what_is_no_result_is_refused_with_a_sentence(
 def test_a_damaged_file_in_a_folder_is_not_passed_over(make: Callable, tmp_path: Path) -> None:
     make("sift", 0.3).save(tmp_path / "a.json")
     (tmp_path / "b.json").write_text("{", encoding="utf-8")
-    with pytest.raises(KeypatchError, match=r"b\.json is not a JSON file"):
+    with pytest.raises(KeypatchError, match=r"b\.json is not a readable JSON file"):
         report([tmp_path], tmp_path / "page.html")
 
 
