@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from poses import UNITS, evaluate_poses
 
 from keypatch.benchmarks.imc.scenes import read_posed_scene
-from keypatch.benchmarks.planar.homography import MATCHING, Homography, evaluate_homographies
+from keypatch.benchmarks.planar.homography import Homography, PlanarMatching, evaluate_homographies
 from keypatch.benchmarks.planar.sequences import read_planar_sequences
 from keypatch.detection import Dog, keep_orientations
 from keypatch.detection.budget import suppression_radius
@@ -165,7 +165,7 @@ def score(line: Line, bank: Bank, data: Path, scenes: Sequence[str]) -> dict[str
     sequences = [each for each in read_planar_sequences(data / "oxford") if each.name in SEQUENCES]
     photos = [photo for sequence in sequences for photo in sequence.photos]
     planes = evaluate_homographies(
-        bank.features(photos, line), sequences, Homography(matching=replace(MATCHING, ratio=line.ratio), pictures=False)
+        bank.features(photos, line), sequences, Homography(matching=PlanarMatching(ratio=line.ratio), pictures=False)
     ).scores
     scores = {name: planes[name] for name in ("mma1", "mma3", "count.within3", "accuracy3")}
     for name in scenes:

@@ -22,7 +22,7 @@ from pipeline_kinds import AlikedPipeline, Laps, OpencvPipeline, PatchPipeline, 
 from poses import DEGREES, THRESHOLD, UNITS, Matcher, Unit, evaluate_poses
 
 from keypatch.benchmarks.imc.scenes import read_posed_scene
-from keypatch.benchmarks.planar.homography import MATCHING, SEEDS, Homography, evaluate_homographies
+from keypatch.benchmarks.planar.homography import SEEDS, Homography, PlanarMatching, evaluate_homographies
 from keypatch.benchmarks.planar.sequences import read_planar_sequences
 from keypatch.benchmarks.result import Result
 from keypatch.detection import Rule
@@ -140,7 +140,7 @@ class KeptPipeline:
         sequences = [each for each in read_planar_sequences(folder) if not only or each.name in only]
         photos = [photo for sequence in sequences for photo in sequence.photos]
         title = "-".join([folder.name, *only])
-        settings = Homography(matching=replace(MATCHING, ratio=ratio), pictures=False)
+        settings = Homography(matching=PlanarMatching(ratio=ratio), pictures=False)
 
         def evaluate() -> Result:
             return evaluate_homographies(self.features(photos, title), sequences, settings)

@@ -46,6 +46,11 @@ def option(
     return dataclasses.field(default=default, metadata=metadata)
 
 
+def other_default(kind: Any, name: str, default: Any) -> Any:
+    """A field of a subclass: as the parent's, with its help text and limits, but for the default."""
+    return dataclasses.field(default=default, metadata=kind.__dataclass_fields__[name].metadata)
+
+
 def brief(value: Any) -> str:
     """The `repr` of an options value: only the fields that differ from their defaults."""
     changed = list[str]()
@@ -220,12 +225,18 @@ def _number_or_word(text: str) -> int | float | str:
 
 
 def check_fields(value: Any) -> None:
-    """RecipeError if a field of a Literal holds another word, or a number lies outside the limits of its `option`."""
+    """RecipeError if a field of a Literal holds another word, or a number lies outside the limits of its `option`.
+
+    So it is if a part has the type of a parent, whose other defaults nobody asked for.
+    """
     hints = get_type_hints(type(value))
     for field in dataclasses.fields(value):
-        given = getattr(value, field.name)
-        if choices(hints[field.name]):
-            checked(given, hints[field.name], field.name)
+        given, hint = getattr(value, field.name), hints[field.name]
+        if dataclasses.is_dataclass(hint) and isinstance(hint, type) and not isinstance(given, hint):
+            instead = repr(given).replace(type(given).__name__, hint.__name__, 1)
+            raise RecipeError(f"{field.name} must be {hint.__name__}, which has other defaults. Use {instead}.")
+        if choices(hint):
+            checked(given, hint, field.name)
         for kind, limit in field.metadata.get("limits", {}).items():
             words, holds = _LIMITS[kind]
             numbers = given if isinstance(given, tuple) else (given,)

@@ -1,6 +1,5 @@
 """A descriptor that says nothing of its patch scores as chance does, whatever their order would give away."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import cv2
@@ -11,7 +10,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from keypatch.benchmarks.evaluation import evaluate
-from keypatch.benchmarks.planar.homography import MATCHING, Homography
+from keypatch.benchmarks.planar.homography import Homography, PlanarMatching
 from keypatch.benchmarks.planar.rotation import Rotation
 from keypatch.benchmarks.result import Result
 from keypatch.features import Extraction
@@ -48,7 +47,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def homography(descriptor: str | Collapsed, data: Path, **matching: object) -> Result:
-    settings = Homography(STRONGEST, replace(MATCHING, **matching), seeds=(0,), pictures=False)  # type: ignore[arg-type]
+    settings = Homography(STRONGEST, PlanarMatching(**matching), seeds=(0,), pictures=False)  # type: ignore[arg-type]
     return evaluate(descriptor, "homography", data, settings=settings, cache=False)
 
 

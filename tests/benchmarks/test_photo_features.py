@@ -118,7 +118,6 @@ def test_an_extraction_that_would_change_nothing_is_refused(tmp_path: Path, aske
     with pytest.raises(KeypatchError, match=rf"some\.h5 has features already.* Leave out extraction\.{named}, which"):
         refuse_idle_extraction(file, asked)
     refuse_idle_extraction(file, Extraction())
-    refuse_idle_extraction(file, asked, usual=asked)
     refuse_idle_extraction(load("rootsift"), asked)
 
 

@@ -118,15 +118,11 @@ def most_keypoints(shapes: Mapping[str, tuple[int, ...]], folder: Path) -> int:
     return max(rows for rows, _ in shapes.values())
 
 
-def refuse_idle_extraction(
-    source: Describer | str | Path,
-    extraction: Extraction,
-    usual: Extraction = Extraction(),  # noqa: B008  a frozen value
-) -> None:
-    """KeypatchError if features that are given come with another extraction than the benchmark's usual one."""
+def refuse_idle_extraction(source: Describer | str | Path, extraction: Extraction) -> None:
+    """KeypatchError if features that are given come with another extraction than the benchmark's own."""
     if isinstance(source, str | Path):
         why = f"{source} has features already, which are taken as they are."
-        refuse_idle("extraction", extraction, usual, field_names(usual), why, ", or give a descriptor")
+        refuse_idle("extraction", extraction, field_names(extraction), why, ", or give a descriptor")
 
 
 def resized(image: NDArray[np.uint8], short_side: int | None) -> NDArray[np.uint8]:

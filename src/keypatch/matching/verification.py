@@ -5,7 +5,6 @@ poselib and pydegensac are optional packages; nothing else of this room knows of
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from importlib.util import find_spec
 from typing import Any
 
 import cv2
@@ -144,11 +143,6 @@ def _pinhole(matrix: Matrix) -> dict[str, Any]:
 def _cross(t: Points) -> Matrix:
     """The matrix whose product with x is the cross product of t and x."""
     return np.array([[0, -t[2], t[1]], [t[2], 0, -t[0]], [-t[1], t[0], 0]])
-
-
-def has_degensac() -> bool:
-    """Whether pydegensac is installed; does not import it."""
-    return find_spec("pydegensac") is not None
 
 
 def estimate_by_degensac(first: Points, second: Points, matching: Matching, cameras: Cameras | None) -> Answer:

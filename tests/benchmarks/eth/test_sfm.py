@@ -15,12 +15,11 @@ import pytest
 from PIL import Image
 
 from keypatch.benchmarks.eth import model as sfm_model
-from keypatch.benchmarks.eth.sfm import Sfm, evaluate_sfm
+from keypatch.benchmarks.eth.sfm import Sfm, SfmMatching, evaluate_sfm
 from keypatch.colmap import process as mapping
 from keypatch.errors import DataError, Interrupted, KeypatchError
 from keypatch.features import Extraction, extract
 from keypatch.geometry import Keypoints
-from keypatch.matching.matching import Matching
 
 pycolmap = pytest.importorskip("pycolmap")
 
@@ -484,7 +483,7 @@ def test_given_keypoints_outside_the_photo_and_idle_choices_are_refused(eth: Eth
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        ({"matching": Matching(threshold=2.0, model=None)}, r"COLMAP verifies .* matching\.threshold"),
+        ({"matching": SfmMatching(threshold=2.0)}, r"COLMAP verifies .* matching\.threshold"),
         ({"minimum_matches": -1}, "minimum_matches"),
         ({"threads": 0}, "threads"),
         ({"seed": -1}, "seed is -1; it must be 0 or more"),

@@ -1,9 +1,12 @@
 """The stereo task: exact correspondences give exact poses; what counts, what fails, what is recorded."""
 
+import sys
 from collections.abc import Callable
 from dataclasses import replace
+from importlib.machinery import ModuleSpec
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import h5py
@@ -11,23 +14,24 @@ import numpy as np
 import pytest
 
 from keypatch.benchmarks.imc import stereo
+from keypatch.benchmarks.imc.features import ChallengeExtraction
 from keypatch.benchmarks.imc.relative_pose import match_views
-from keypatch.benchmarks.imc.stereo import Stereo, challenge_matching, evaluate_stereo
+from keypatch.benchmarks.imc.stereo import Stereo, StereoMatching, evaluate_stereo
 from keypatch.benchmarks.result import Result
 from keypatch.errors import KeypatchError, MissingExtra
-from keypatch.features import Features
+from keypatch.features import Extraction, Features
 from keypatch.geometry import Keypoints
 from keypatch.matching.matching import Matching
 
 BEND = 0.3  # of a lens
-MAGSAC = Stereo(matching=replace(challenge_matching(), estimator="magsac"))  # whatever is installed
+STEREO = Stereo()
 
 
-def near(settings: Stereo = MAGSAC) -> Stereo:
-    return replace(settings, reach=1)  # five pairs
+def near() -> Stereo:
+    return Stereo(reach=1)  # five pairs
 
 
-def evaluate(ring: Any, tmp_path: Path, settings: Stereo = MAGSAC) -> Result:
+def evaluate(ring: Any, tmp_path: Path, settings: Stereo = STEREO) -> Result:
     folder = ring.write_strecha(tmp_path / "ring")
     return evaluate_stereo(ring.write_hloc(tmp_path / "toy.h5"), folder, settings)
 
@@ -124,7 +128,7 @@ def test_the_challenges_layout_and_features_are_read(ring: Any, tmp_path: Path) 
     folder = ring.write_challenge(tmp_path / "sacre_coeur")
     (folder / "new-vis-pairs").mkdir()
     np.save(folder / "new-vis-pairs" / "keys-th-0.1.npy", np.array(["1-0", "5-4", "3-0"]))
-    result = evaluate_stereo(ring.write_challenge_features(tmp_path / "toy"), tmp_path / "sacre_coeur", MAGSAC)
+    result = evaluate_stereo(ring.write_challenge_features(tmp_path / "toy"), tmp_path / "sacre_coeur", STEREO)
     assert result.settings["pairs"] == 3 and result.settings["pairs_chosen_by"] == "covisibility 0.1"
     assert result.settings["scenes"] == ["sacre_coeur"] and result.descriptor == "toy"
     assert result.scores["maa10"] == 1 and result.scores["count.matches"] == 260
@@ -156,7 +160,7 @@ def test_an_extraction_that_does_nothing_is_refused(ring: Any, tmp_path: Path, k
 def test_without_lists_of_pairs_points_in_common_decide(ring: Any, tmp_path: Path) -> None:
     folder = ring.write_challenge(tmp_path / "scene")
     write_visibility(folder, 100 * np.ones((6, 6)) + np.eye(6, k=1))
-    result = evaluate_stereo(ring.write_challenge_features(tmp_path / "toy"), folder, MAGSAC)
+    result = evaluate_stereo(ring.write_challenge_features(tmp_path / "toy"), folder, STEREO)
     assert result.settings["pairs"] == 5
     assert result.settings["pairs_chosen_by"] == "more than 100 points in common"
 
@@ -210,24 +214,27 @@ def test_a_missing_estimator_names_the_extra_before_any_work(
 
     monkeypatch.setattr(stereo, "version", missing)
     with pytest.raises(MissingExtra, match=rf"keypatch\[{estimator}\]"):
-        evaluate_stereo("toy.h5", tmp_path / "none", Stereo(matching=Matching(estimator=estimator)))
+        evaluate_stereo("toy.h5", tmp_path / "none", Stereo(matching=StereoMatching(estimator=estimator)))
 
 
-@pytest.mark.parametrize(("installed", "chosen"), [(True, ("degensac", 0.5)), (False, ("magsac", 1.25))])
-def test_degensac_is_taken_where_it_is_installed(
-    installed: bool, chosen: tuple[str, float], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(stereo, "has_degensac", lambda: installed)
+def test_the_estimator_is_the_same_whatever_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    for package in ("pydegensac", "poselib"):
+        module = ModuleType(package)
+        module.__spec__ = ModuleSpec(package, None)  # as find_spec sees an installed one
+        monkeypatch.setitem(sys.modules, package, module)
     estimation = Stereo().estimation()
-    assert (estimation.estimator, estimation.threshold) == chosen
-    assert Stereo(matching=Matching(estimator="poselib")).estimation().threshold == 0.5
-    assert Stereo(matching=Matching(threshold=2.0), tuned=False).estimation().threshold == 2
+    assert (estimation.estimator, estimation.threshold) == ("magsac", 1.25)
+
+
+def test_another_estimator_or_threshold_is_taken_when_asked_for() -> None:
+    assert Stereo(matching=StereoMatching(estimator="poselib")).estimation().threshold == 0.5
+    assert Stereo(matching=StereoMatching(threshold=2.0), tuned=False).estimation().threshold == 2
 
 
 CHOICES: list[tuple[dict[str, Any], str]] = [
-    ({"matching": Matching(model="H")}, r"Leave out matching\.model"),
-    ({"matching": Matching(seed=3)}, r"every one of seeds. Leave out matching\.seed"),
-    ({"matching": Matching(threshold=2.0)}, r"Leave out matching\.threshold, .*, or set tuned=false"),
+    ({"matching": StereoMatching(model="H")}, r"Leave out matching\.model"),
+    ({"matching": StereoMatching(seed=3)}, r"every one of seeds. Leave out matching\.seed"),
+    ({"matching": StereoMatching(threshold=2.0)}, r"Leave out matching\.threshold, .*, or set tuned=false"),
     ({"seeds": ()}, "one seed or more"),
     ({"seeds": (0, -1)}, "must be 0 or more"),
     ({"seeds": (2**31,)}, "must be below 2,147,483,648"),
@@ -315,5 +322,15 @@ def test_what_is_wrong_with_the_data_is_one_sentence_before_any_matching(
     spoil, words = WRONG[fault]
     spoil(folder, features)
     with pytest.raises(KeypatchError) as error:
-        evaluate_stereo(features, folder, MAGSAC)
+        evaluate_stereo(features, folder, STEREO)
     assert all(word in str(error.value) for word in words) and "\n" not in str(error.value), error.value
+
+
+def test_replacing_one_field_keeps_the_challenges_others() -> None:
+    changed = Stereo(ChallengeExtraction(keypoints=8000), StereoMatching(ratio=0.8))
+    assert changed.matching == replace(STEREO.matching, ratio=0.8) and changed.matching.iterations == 100_000
+    assert changed.extraction == replace(STEREO.extraction, keypoints=8000) and changed.extraction.rule == "strongest"
+    with pytest.raises(KeypatchError, match=r"matching must be .* other defaults. Use StereoMatching\(ratio=0\.8\)"):
+        Stereo(matching=Matching(ratio=0.8))  # type: ignore[arg-type]
+    with pytest.raises(KeypatchError, match=r"Use ChallengeExtraction\(upright=True\)"):
+        Stereo(extraction=Extraction(upright=True))  # type: ignore[arg-type]

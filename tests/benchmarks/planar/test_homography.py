@@ -15,9 +15,9 @@ from PIL import Image
 
 from keypatch.benchmarks.planar import homography
 from keypatch.benchmarks.planar.homography import (
-    MATCHING,
     Homography,
     PairScore,
+    PlanarMatching,
     evaluate_homographies,
     evaluate_homography,
 )
@@ -176,7 +176,7 @@ FEW = Homography(Extraction(keypoints=300), seeds=(0, 1))
 
 def few(**changes: Any) -> Homography:
     """As FEW, with another way of matching."""
-    return replace(FEW, matching=replace(MATCHING, **changes))
+    return replace(FEW, matching=PlanarMatching(**changes))
 
 
 def test_rootsift_finds_the_homographies_again(warped: Path) -> None:
@@ -282,8 +282,8 @@ def test_how_much_of_hpatches_was_there_is_recorded(warped: Path) -> None:
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"matching": Matching(ratio=None)}, r"Leave out matching\.model"),
-        ({"matching": replace(MATCHING, seed=1)}, r"every one of seeds. Leave out matching\.seed"),
+        ({"matching": PlanarMatching(model="F")}, r"Leave out matching\.model"),
+        ({"matching": PlanarMatching(seed=1)}, r"every one of seeds. Leave out matching\.seed"),
         ({"seeds": ()}, "one seed or more"),
         ({"short_side": 0}, "short_side is 0; it must be above 0"),
     ],

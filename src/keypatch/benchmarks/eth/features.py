@@ -45,7 +45,7 @@ def _describe_given(
     describer: Describer, scene: SfmSet, extraction: Extraction, progress: Progress | None
 ) -> PhotoFeatures:
     why = f"{scene.name} has keypoints of its own, which are all described."
-    refuse_idle("extraction", extraction, Extraction(), ("detector", "keypoints", "rule", "max_size"), why)
+    refuse_idle("extraction", extraction, ("detector", "keypoints", "rule", "max_size"), why)
     given = {photo.name: read_eth_keypoints(scene.keypoints[photo.name]) for photo in scene.photos}
     for name, keypoints in given.items():
         require_inside(keypoints, str(scene.keypoints[name]), (scene.cameras[name].width, scene.cameras[name].height))

@@ -30,18 +30,23 @@ from keypatch.benchmarks.eth.scores import (
 )
 from keypatch.benchmarks.photo_features import PhotoFeatures
 from keypatch.benchmarks.result import Replicates, Result
-from keypatch.benchmarks.stages import VERIFICATION, recorded_matching, refuse_idle
+from keypatch.benchmarks.stages import VERIFICATION, ColmapMatching, recorded_matching, refuse_idle
 from keypatch.cache import is_cache_writable
 from keypatch.colmap.job import MappingOutcome
 from keypatch.colmap.package import colmap_version, load_pycolmap
 from keypatch.describers.protocol import Describer
 from keypatch.features import Extraction
-from keypatch.matching.matching import Matching
+from keypatch.matching.matching import Matching, Sides
 from keypatch.progress import Progress, interruptible
-from keypatch.settings import check_fields, option
+from keypatch.settings import check_fields, option, other_default
 
-# The ratio is tested from the first photo of a pair only; several papers test none. COLMAP verifies.
-MATCHING = Matching(ratio=0.8, ratio_sides="first", model=None)
+
+@dataclass(frozen=True, repr=False)
+class SfmMatching(ColmapMatching):
+    """The ratio is tested from the first photo of a pair only; several papers test none."""
+
+    ratio: float | None = other_default(Matching, "ratio", 0.8)
+    ratio_sides: Sides = other_default(Matching, "ratio_sides", "first")
 
 
 @dataclass(frozen=True)
@@ -49,7 +54,7 @@ class Sfm:
     """How a set is matched and reconstructed."""
 
     extraction: Extraction = option(factory=Extraction)
-    matching: Matching = MATCHING
+    matching: SfmMatching = option(factory=SfmMatching)
     minimum_matches: int = option(15, "Pairs with fewer matches count as unmatched.", least=0)
     half_pixel_off: bool | None = option(
         None, "Omit COLMAP's 0.5 px shift, as published; none: only for given keypoints."
@@ -60,12 +65,12 @@ class Sfm:
     folder: str | None = option(None, "Folder for the binary files, database and model; none: the cache.")
 
     def __post_init__(self) -> None:
-        refuse_idle("matching", self.matching, MATCHING, VERIFICATION, "COLMAP verifies the matches with its defaults.")
         check_fields(self)
+        refuse_idle("matching", self.matching, VERIFICATION, "COLMAP verifies the matches with its defaults.")
 
     def of_matches(self) -> dict[str, Any]:
         """What matches depend on beside features and pairs."""
-        return recorded_matching(self.matching, MATCHING, ("ratio",)) | {"minimum_matches": self.minimum_matches}
+        return recorded_matching(self.matching, ("ratio",)) | {"minimum_matches": self.minimum_matches}
 
 
 def evaluate_sfm(

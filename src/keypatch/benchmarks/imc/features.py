@@ -1,6 +1,7 @@
 """Features of a scene's photographs: a describer's, a feature file's, or those of a folder of the challenge."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 import numpy as np
@@ -8,6 +9,7 @@ from numpy.typing import NDArray
 
 from keypatch.benchmarks.photo_features import PhotoFeatures, most_keypoints, photo_features, refuse_idle_extraction
 from keypatch.describers.protocol import Describer
+from keypatch.detection import Rule
 from keypatch.errors import DataError, KeypatchError
 from keypatch.features import Extraction, Features, Photo
 from keypatch.features.feature_files import open_h5, read_array
@@ -15,9 +17,17 @@ from keypatch.files import hash_folder
 from keypatch.geometry.converters import from_hloc
 from keypatch.images import read_header
 from keypatch.progress import Progress
+from keypatch.settings import other_default
 
 FILES = ("keypoints.h5", "descriptors.h5")
-EXTRACTION = Extraction(keypoints=2048, rule="strongest")  # the smaller of the challenge's two budgets
+
+
+@dataclass(frozen=True, repr=False)
+class ChallengeExtraction(Extraction):
+    """`Extraction` with the smaller of the challenge's two budgets, and the strongest keypoints."""
+
+    keypoints: int | None = other_default(Extraction, "keypoints", 2048)
+    rule: Rule = other_default(Extraction, "rule", "strongest")
 
 
 def scene_features(
@@ -29,7 +39,7 @@ def scene_features(
         KeypatchError: features are given, and an extraction that would not act on them.
         DataError: the folder lacks a photo, or what it has of one is damaged or of another length.
     """
-    refuse_idle_extraction(source, extraction, EXTRACTION)
+    refuse_idle_extraction(source, extraction)
     if isinstance(source, str | Path) and Path(source).is_dir():
         return _read_folder(Path(source), {photo.name: photo.path for photo in photos})
     return photo_features(source, photos, extraction, progress)

@@ -14,28 +14,26 @@ from numpy.typing import NDArray
 
 from keypatch.benchmarks.imc.bags import Bag, BagOutcome, find_bags, reconstruct_bag
 from keypatch.benchmarks.imc.covisibility import SHARED_POINTS, Pair, read_shared_points
-from keypatch.benchmarks.imc.features import EXTRACTION, scene_features
+from keypatch.benchmarks.imc.features import ChallengeExtraction, scene_features
 from keypatch.benchmarks.imc.relative_pose import match_views
 from keypatch.benchmarks.imc.scenes import PosedScene, read_posed_scenes
 from keypatch.benchmarks.imc.scores import Tally, bag_replicates, bag_scores
 from keypatch.benchmarks.imc.stereo import HELD
 from keypatch.benchmarks.photo_features import hash_features
 from keypatch.benchmarks.result import Result
-from keypatch.benchmarks.stages import VERIFICATION, recorded_matching, refuse_idle
+from keypatch.benchmarks.stages import VERIFICATION, ColmapMatching, recorded_matching, refuse_idle
 from keypatch.cache import cache_key, hold_kept_folder, is_cache_writable
 from keypatch.colmap.cameras import choose_cameras
 from keypatch.colmap.mapper import SMALLEST_MODEL
 from keypatch.colmap.package import load_pycolmap
 from keypatch.describers.protocol import Describer
 from keypatch.errors import KeypatchError
-from keypatch.features import Extraction, Features
+from keypatch.features import Features
 from keypatch.files import hash_folder, hold_chosen_folder
-from keypatch.matching.matching import Matching
 from keypatch.progress import Progress
 from keypatch.provenance import provenance
 from keypatch.settings import check_fields, option
 
-MATCHING = Matching(ratio=0.9, model=None)  # the challenge's; COLMAP verifies
 CAMERA_MODEL = "SIMPLE_RADIAL"  # COLMAP's own choice, and so the challenge's
 
 
@@ -43,8 +41,8 @@ CAMERA_MODEL = "SIMPLE_RADIAL"  # COLMAP's own choice, and so the challenge's
 class Multiview:
     """How bags of photographs are matched and mapped; the defaults are the challenge's with 2,048 keypoints."""
 
-    extraction: Extraction = EXTRACTION
-    matching: Matching = MATCHING
+    extraction: ChallengeExtraction = option(factory=ChallengeExtraction)
+    matching: ColmapMatching = option(factory=ColmapMatching)
     bags: tuple[int, ...] = option((5, 10, 25), "Bag sizes; those above the number of photos are skipped.")
     drawn_bags: int = option(
         10, "Bags drawn per size if there are no bag files (the challenge's: 100, 50, 25).", least=1
@@ -57,14 +55,14 @@ class Multiview:
     seed: int = option(0, "Random seed of the drawn bags and of COLMAP (which runs in one thread).", least=0)
 
     def __post_init__(self) -> None:
-        refuse_idle("matching", self.matching, MATCHING, VERIFICATION, "COLMAP verifies the matches: see max_error.")
+        check_fields(self)
+        refuse_idle("matching", self.matching, VERIFICATION, "COLMAP verifies the matches: see max_error.")
         if not self.bags or min(self.bags) < SMALLEST_MODEL or len(set(self.bags)) < len(self.bags):
             raise KeypatchError(f"Bag sizes must be {SMALLEST_MODEL} or more, each given once; found {self.bags}.")
-        check_fields(self)
 
     def of_a_bag(self) -> dict[str, Any]:
         """What the outcome of a bag depends on beside its photos and features."""
-        matching = recorded_matching(self.matching, MATCHING, ("ratio", "neighbours"))
+        matching = recorded_matching(self.matching, ("ratio", "neighbours"))
         names = ("shared_points", "known_cameras", "max_error", "seed")
         return matching | {name: getattr(self, name) for name in names} | {"pycolmap": version("pycolmap")}
 

@@ -11,7 +11,7 @@ import cv2
 import numpy as np
 
 from keypatch.benchmarks.imc.covisibility import COVISIBILITIES, Pair, covisible_pairs
-from keypatch.benchmarks.imc.features import EXTRACTION, scene_features
+from keypatch.benchmarks.imc.features import ChallengeExtraction, scene_features
 from keypatch.benchmarks.imc.relative_pose import match_views, score_views
 from keypatch.benchmarks.imc.scenes import PosedScene, read_posed_scenes
 from keypatch.benchmarks.imc.scores import SceneOutcome, Tally, stereo_curve, stereo_replicates, stereo_scores
@@ -19,12 +19,11 @@ from keypatch.benchmarks.result import Result
 from keypatch.benchmarks.stages import recorded_matching, refuse_idle
 from keypatch.describers.protocol import Describer
 from keypatch.errors import KeypatchError, MissingExtra
-from keypatch.features import Extraction, Features
+from keypatch.features import Features
 from keypatch.files import hash_folder
 from keypatch.matching.matching import Estimator, Matching
-from keypatch.matching.verification import has_degensac
 from keypatch.progress import Progress
-from keypatch.settings import check_fields, option
+from keypatch.settings import check_fields, option, other_default
 
 # Pixels, tuned by the challenge's authors; poselib was not among their estimators and gets what its kin got.
 THRESHOLDS: dict[Estimator, float] = {"degensac": 0.5, "magsac": 1.25, "poselib": 0.5}
@@ -32,21 +31,20 @@ PACKAGES: dict[Estimator, str] = {"degensac": "pydegensac", "poselib": "poselib"
 HELD = 128  # photos whose features stay in memory: 0.5 GB with 8,000 keypoints of 128 numbers
 
 
-def challenge_matching() -> Matching:
-    """The challenge's way of matching, by degensac where it is installed, else by magsac."""
-    estimator: Estimator = "degensac" if has_degensac() else "magsac"
-    return Matching(ratio=0.9, estimator=estimator, confidence=0.999999, iterations=100_000)
+@dataclass(frozen=True, repr=False)
+class StereoMatching(Matching):
+    """The challenge's way of matching. Of its estimators magsac is the one that is always installed."""
+
+    confidence: float = other_default(Matching, "confidence", 0.999999)
+    iterations: int = other_default(Matching, "iterations", 100_000)
 
 
 @dataclass(frozen=True)
 class Stereo:
-    """How photographs are matched and their poses estimated; the defaults are the challenge's with 2,048 keypoints.
+    """How photographs are matched and their poses estimated; the defaults are the challenge's with 2,048 keypoints."""
 
-    `replace(challenge_matching(), ratio=0.8)` changes one of them; `Matching(ratio=0.8)` has fewer iterations.
-    """
-
-    extraction: Extraction = EXTRACTION
-    matching: Matching = option(factory=challenge_matching)
+    extraction: ChallengeExtraction = option(factory=ChallengeExtraction)
+    matching: StereoMatching = option(factory=StereoMatching)
     tuned: bool = option(True, "Use the challenge's tuned threshold instead of matching.threshold.")
     seeds: tuple[int, ...] = option(
         (0,), "Random seeds of the estimator; scores are averaged over them.", least=0, below=2**31
@@ -55,12 +53,11 @@ class Stereo:
     reach: int | None = option(None, "Only pairs at most this many photos apart in name order.", least=1)
 
     def __post_init__(self) -> None:
-        usual = challenge_matching()
-        refuse_idle("matching", self.matching, usual, ("model", "seed"), "Poses are estimated with every one of seeds.")
+        check_fields(self)
+        refuse_idle("matching", self.matching, ("model", "seed"), "Poses are estimated with every one of seeds.")
         if self.tuned:
             why = "The challenge tuned the threshold for the estimator."
-            refuse_idle("matching", self.matching, usual, ("threshold",), why, ", or set tuned=false")
-        check_fields(self)
+            refuse_idle("matching", self.matching, ("threshold",), why, ", or set tuned=false")
         if not self.seeds:
             raise KeypatchError("The estimator needs one seed or more, and seeds is empty.")
         if self.covisibility not in COVISIBILITIES:
@@ -135,7 +132,7 @@ def _settings(settings: Stereo) -> dict[str, Any]:
     matching = settings.estimation()
     names = ("ratio", "neighbours", "estimator", "threshold", "confidence", "iterations")
     return {
-        **recorded_matching(matching, challenge_matching(), names),
+        **recorded_matching(matching, names),
         "estimator_version": _version(matching.estimator),
         "seeds": list(settings.seeds),
         "covisibility": settings.covisibility,

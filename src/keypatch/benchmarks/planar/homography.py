@@ -19,21 +19,28 @@ from keypatch.files import hash_folder
 from keypatch.images import as_png
 from keypatch.matching.drawing import draw_matches
 from keypatch.matching.matches import Matches
-from keypatch.matching.matching import Matching
+from keypatch.matching.matching import Matching, Model
 from keypatch.matching.neighbours import match_descriptors
 from keypatch.matching.verification import verify
 from keypatch.metrics import Curve, bootstrap, corner_error, recall_area, share_within, transfer_errors
 from keypatch.progress import Progress, track
 from keypatch.provenance import provenance
-from keypatch.settings import check_fields, option
+from keypatch.settings import check_fields, option, other_default
 
 WITHIN = tuple(range(1, 11))  # pixels: matches that are right
 RIGHT = 3  # pixels: of those that are counted, and drawn in green
 LINES, WIDTH, COLOURS = 100, 900, 48  # of a picture: legible, and some 150 kB
-MATCHING = Matching(ratio=None, model="H")  # mutual neighbours without a ratio test
 SEEDS = (0, 1, 2, 3, 4)  # of the estimator
 ACCURATE = (1, 3, 5)  # pixels: mean corner error of a homography that is right
 KINDS = ("i", "v")  # what HPatches names begin with: changed light, changed viewpoint
+
+
+@dataclass(frozen=True, repr=False)
+class PlanarMatching(Matching):
+    """Mutual neighbours without a ratio test, and a homography."""
+
+    ratio: float | None = other_default(Matching, "ratio", None)
+    model: Model | None = other_default(Matching, "model", "H")
 
 
 @dataclass(frozen=True)
@@ -41,7 +48,7 @@ class Homography:
     """How planar sequences are scored."""
 
     extraction: Extraction = option(factory=Extraction)
-    matching: Matching = MATCHING
+    matching: PlanarMatching = option(factory=PlanarMatching)
     seeds: tuple[int, ...] = option(SEEDS, "Random seeds of the estimator; scores are averaged over them.")
     all_sequences: bool = option(False, "Include the eight large sequences of HPatches.")
     short_side: int | None = option(
@@ -50,11 +57,11 @@ class Homography:
     pictures: bool = option(True, "Draw the matches of one pair.")
 
     def __post_init__(self) -> None:
+        check_fields(self)
         why = "Homographies are estimated with every one of seeds."
-        refuse_idle("matching", self.matching, MATCHING, ("model", "seed"), why)
+        refuse_idle("matching", self.matching, ("model", "seed"), why)
         if not self.seeds:
             raise KeypatchError("The estimator needs one seed or more, and seeds is empty.")
-        check_fields(self)
 
     def match(self, first: Features, second: Features) -> Matches:
         """The matches that are scored: of equally near neighbours none, so that equal descriptors match nothing."""
@@ -63,7 +70,7 @@ class Homography:
     def recorded(self) -> dict[str, Any]:
         """Everything that the scores of given features on given sequences depend on."""
         return {
-            **recorded_matching(self.matching, MATCHING, ("mode", "ratio", "estimator", "threshold")),
+            **recorded_matching(self.matching, ("mode", "ratio", "estimator", "threshold")),
             "short_side": self.short_side,
             "confidence": self.matching.confidence,
             "iterations": self.matching.iterations,
@@ -155,7 +162,7 @@ def score_pair(
     matches: Matches,
     homography: Matrix,
     seeds: tuple[int, ...],
-    matching: Matching = Matching(model="H"),  # noqa: B008  a frozen value
+    matching: Matching = PlanarMatching(),  # noqa: B008  a frozen value
 ) -> PairScore:
     """The matches of two photographs against the homography that leads from the first to the second."""
     errors = match_errors(first, second, matches, homography)
