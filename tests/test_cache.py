@@ -1,13 +1,14 @@
 """Folders of the cache: held by one process, below a limit; where none can be made, one that does not last."""
 
 import os
+import tempfile
 import time
 from pathlib import Path
 
 import pytest
 
 from keypatch import cache as module
-from keypatch.cache import hold_kept_folder, is_cache_writable, make_once, without_cache
+from keypatch.cache import cache_folder, hold_kept_folder, is_cache_writable, make_once, without_cache
 from keypatch.errors import KeypatchError
 from keypatch.files import hold_chosen_folder
 
@@ -63,6 +64,31 @@ def test_a_cache_that_cannot_be_written_costs_a_warning(cache: Path) -> None:
     ):
         assert folder.is_dir() and not is_cache_writable()
     assert not folder.exists()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs users without an entry in passwd")
+def test_a_user_without_a_home_has_a_private_cache_in_the_temporary_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import pwd
+
+    def unknown(number: int) -> None:
+        raise KeyError(f"getpwuid(): uid not found: {number}")
+
+    monkeypatch.setattr(pwd, "getpwuid", unknown)
+    for name in ("HOME", "XDG_CACHE_HOME", "KEYPATCH_CACHE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    folder = cache_folder()
+    assert folder.parent == tmp_path and folder.stat().st_mode & 0o777 == 0o700 and cache_folder() == folder
+    with hold_kept_folder("sfm", "a", "Matches") as kept:
+        assert kept == folder / "sfm" / "a"
+    folder.chmod(0o777)
+    with pytest.raises(KeypatchError, match=r"is open to others\. Set KEYPATCH_CACHE"):
+        cache_folder()
+    monkeypatch.setenv("KEYPATCH_CACHE", "~/mine")
+    with pytest.raises(KeypatchError, match="KEYPATCH_CACHE is ~/mine, but you have no home folder"):
+        cache_folder()
 
 
 def test_a_chosen_folder_that_is_a_file_is_told(tmp_path: Path) -> None:

@@ -15,12 +15,15 @@ from keypatch.cache import cache_folder
 from keypatch.errors import DataError, Interrupted, KeypatchError, MissingExtra, RecipeError
 from keypatch.files import (
     Format,
+    csv_text,
     hash_file,
     hash_folder,
+    hidden_path,
     lock,
     read_json,
     reading,
     require_folder,
+    require_place,
     safe_name,
     safe_path,
     write_atomically,
@@ -73,12 +76,39 @@ def test_a_really_full_device_raises_when_written(tmp_path: Path) -> None:
     assert names(tmp_path) == []
 
 
-def test_a_missing_folder_and_a_file_in_its_place_are_told(tmp_path: Path) -> None:
-    with pytest.raises(KeypatchError, match=r"b\.txt cannot be written: no such file or directory\. Create its folder"):
-        write_text(tmp_path / "absent" / "b.txt", "x")
-    (tmp_path / "file").write_text("")
-    with pytest.raises(KeypatchError, match=r"b\.txt cannot be written: "):
-        write_text(tmp_path / "file" / "b.txt", "x")
+def test_missing_folders_are_made_when_the_file_is_written_and_a_file_in_their_place_is_told(tmp_path: Path) -> None:
+    require_place(tmp_path / "a" / "b" / "c.txt")
+    assert names(tmp_path) == []
+    write_text(tmp_path / "a" / "b" / "c.txt", "x")
+    assert (tmp_path / "a" / "b" / "c.txt").read_text() == "x"
+    with pytest.raises(KeypatchError, match=r"d\.txt cannot be written: .*\. Choose another folder"):
+        require_place(tmp_path / "a" / "b" / "c.txt" / "d.txt")
+    with pytest.raises(KeypatchError, match=r"c\.txt is a file, not a folder"):
+        write_text(tmp_path / "a" / "b" / "c.txt" / "d.txt", "x")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs names of at most 255 bytes")
+@pytest.mark.parametrize("name", ["n" * 240, "ü" * 125, "n" * 255])
+def test_a_long_name_leaves_room_for_temporary_ones(tmp_path: Path, name: str) -> None:
+    require_place(tmp_path / name)
+    for text in ("old", "new"):
+        write_text(tmp_path / name, text)
+    assert names(tmp_path) == [name] and (tmp_path / name).read_text() == "new"
+    hidden = {hidden_path(tmp_path / each, ".parts") for each in (name, name[:-1], f"{name[:-1]}x")}
+    assert len(hidden) == 3, "those of different files differ"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs names of at most 255 bytes")
+def test_a_name_too_long_is_told_before_the_work(tmp_path: Path) -> None:
+    for attempt in (require_place, lambda path: write_text(path, "x")):
+        with pytest.raises(KeypatchError, match=r"cannot be written: file name too long\. Choose a shorter name"):
+            attempt(tmp_path / ("n" * 256))
+    assert names(tmp_path) == []
+
+
+@pytest.mark.parametrize("name", ["=cmd|calc!A1.jpg", "+1.jpg", "-1.jpg", "@sum.jpg", "\t=1.jpg", "\r=1.jpg"])
+def test_a_cell_is_no_formula(name: str) -> None:
+    assert csv_text(name) == f"'{name}" and csv_text(f"a{name}") == f"a{name}" and csv_text("") == ""
 
 
 def test_text_and_json_are_utf8_with_plain_line_ends(tmp_path: Path) -> None:

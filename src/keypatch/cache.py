@@ -38,9 +38,22 @@ _enabled = ContextVar("enabled", default=True)
 
 
 def cache_folder() -> Path:
-    """Where the cache lies: $KEYPATCH_CACHE, or the user's cache directory of the system."""
+    """Where the cache lies: $KEYPATCH_CACHE, or the user's cache directory of the system.
+
+    A user without a home folder, as in some containers, has a private one in the system's temporary folder.
+    """
     chosen = os.environ.get("KEYPATCH_CACHE")
-    return Path(chosen).expanduser() if chosen else Path(user_cache_dir("keypatch", appauthor=False))
+    try:
+        return Path(chosen or user_cache_dir("keypatch", appauthor=False)).expanduser()
+    except RuntimeError:  # "~" of a user without one
+        if chosen:
+            raise KeypatchError(f"KEYPATCH_CACHE is {chosen}, but you have no home folder. Write it out.") from None
+    folder = Path(tempfile.gettempdir()) / f"keypatch-{os.geteuid()}"
+    with suppress(OSError):
+        folder.mkdir(0o700)
+    if folder.exists() and not is_private(folder):
+        raise KeypatchError(f"You have no home folder, and {folder} is open to others. Set KEYPATCH_CACHE to a folder.")
+    return folder
 
 
 def cache_key(depends: object) -> str:

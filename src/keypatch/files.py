@@ -6,6 +6,7 @@ import json
 import os
 import re
 import secrets
+import tempfile
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -20,14 +21,18 @@ from keypatch.errors import DataError, Interrupted, KeypatchError, MissingExtra
 PARTIAL_SUFFIX = ".partial"
 LOCK = ".lock"  # in a folder that one process works in
 _DIGITS = 300  # of whole numbers in JSON: a float has room for 308
+_LONG = 200  # bytes of a name: most systems allow 255, of which temporary names need some
 _REMEDIES = {
     errno.ENOSPC: "Free some space and try again.",
     errno.EDQUOT: "Free some space and try again.",
     errno.EACCES: "Choose a folder that you may write to.",
     errno.EPERM: "Choose a folder that you may write to.",
     errno.EROFS: "Choose a folder that you may write to.",
-    errno.ENOENT: "Create its folder first.",
+    errno.ENOENT: "Choose another folder.",
+    errno.ENOTDIR: "Choose another folder.",
+    errno.ENAMETOOLONG: "Choose a shorter name.",
 }
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what spreadsheets take for the beginning of one
 
 
 _FAULTS = {
@@ -109,13 +114,15 @@ class Format:
 def write_atomically(path: Path, mode: Literal["wb", "w"] = "wb") -> Iterator[IO[Any]]:
     """A file object whose content appears under `path` only when the block ends without an error.
 
-    Text is written as UTF-8 with "\\n". On any failure the temporary file is removed and an old file stays as it was.
+    Folders that are missing are made. Text is written as UTF-8 with "\\n". On any failure the temporary file is removed
+    and an old file stays as it was.
 
     Raises:
-        KeypatchError: the folder is missing or read-only, the disk is full, or the file cannot be replaced.
+        KeypatchError: the folder is read-only, the disk is full, or the file cannot be replaced.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}{PARTIAL_SUFFIX}")
+    temporary = temporary_path(path)
     encoding, newline = ("utf-8", "\n") if mode == "w" else (None, None)
+    make_folder(path.parent)
     try:
         with open(temporary, mode, encoding=encoding, newline=newline) as file:
             yield file
@@ -127,8 +134,30 @@ def write_atomically(path: Path, mode: Literal["wb", "w"] = "wb") -> Iterator[IO
             temporary.unlink()
         if not isinstance(error, OSError):
             raise
-        remedy = _REMEDIES.get(error.errno or 0, "Check the disk.")
-        raise KeypatchError(f"{path} cannot be written: {reason(error)}. {remedy}") from error
+        raise _unwritable(path, error) from error
+
+
+def _unwritable(path: Path, error: OSError) -> KeypatchError:
+    remedy = _REMEDIES.get(error.errno or 0, "Check the disk.")
+    return KeypatchError(f"{path} cannot be written: {reason(error)}. {remedy}")
+
+
+def hidden_path(path: Path, ending: str) -> Path:
+    """A hidden name beside the file that tells whose it is, ".a.h5.parts"; of a long name the beginning and a hash."""
+    name = path.name
+    if len(os.fsencode(name)) > _LONG:
+        name = f"{name[:32]}-{hashlib.sha256(os.fsencode(name)).hexdigest()[:16]}"
+    return path.with_name(f".{name}{ending}")
+
+
+def temporary_path(path: Path) -> Path:
+    """A name beside the file that no other process uses, to write it under."""
+    return hidden_path(path, f".{os.getpid()}-{secrets.token_hex(4)}{PARTIAL_SUFFIX}")
+
+
+def csv_text(text: str) -> str:
+    """The text as a cell of a csv file: behind a "'" where a spreadsheet would compute or run what it says."""
+    return f"'{text}" if text.startswith(_FORMULA) else text
 
 
 def write_text(path: Path, text: str) -> None:
@@ -233,11 +262,14 @@ def hold_chosen_folder(folder: Path) -> Iterator[Path]:
 
 
 def require_place(path: Path) -> None:
-    """KeypatchError unless the file can lie there, before any work."""
-    if path.is_dir():
-        raise KeypatchError(f"{path} is a folder. Name a file in it.")
-    if not path.absolute().parent.exists():
-        raise KeypatchError(f"{path} cannot be written: there is no folder {path.parent}. Create it first.")
+    """KeypatchError unless the file can be written there, before any work; missing folders are made when it is."""
+    try:
+        if path.is_dir():
+            raise KeypatchError(f"{path} is a folder. Name a file in it.")
+        folder = next(each for each in path.absolute().parents if each.exists())
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError as error:
+        raise _unwritable(path, error) from error
 
 
 def require_folder(path: Path) -> None:

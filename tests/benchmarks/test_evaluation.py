@@ -145,7 +145,7 @@ def write_csv(folder: Path) -> Path:
         ({"settings": ["rule=rnak"]}, ["rnak", "rank"]),
         ({"settings": Orb()}, ["Orb", "Ubc"]),
         ({"settings": [1]}, ["[1]", "Ubc"]),
-        ({"out": "missing/r.json"}, ["missing", "Create it first"]),
+        ({"out": "features.h5/r.json"}, ["features.h5/r.json cannot be written"]),
         ({"out": "."}, ["is a folder"]),
         ({"descriptor": "sfit"}, ['Did you mean "sift"']),
         ({"descriptor": "features.h5"}, ["features.h5 is a feature file", "ubc cannot score", "homography", "stereo"]),

@@ -29,6 +29,14 @@ COMMANDS = (
     "doctor",
     "report",
 )
+OUTPUTS = {  # words of a command, and the option that names a file to write
+    "describe": (("{photos}", "--descriptor", "sift", "--keypoints", 5), "f.h5", "--out"),
+    "describe --show": (("{photos}", "--descriptor", "sift", "--keypoints", 5, "--out", "f.h5"), "show.png", "--show"),
+    "match": (("{photos}/a.png", "{photos}/b.jpg", "--descriptor", "sift", "--keypoints", 5), "m.csv", "--out"),
+    "match --draw": (("{photos}/a.png", "{photos}/b.jpg", "--descriptor", "sift", "--keypoints", 5), "m.png", "--draw"),
+    "evaluate": (("rootsift", "--data", "{patches}"), "r.json", "--out"),
+    "report": (("r.json",), "page.html", "--out"),
+}
 EXAMPLES = [
     line
     for module in (describe, doctor, evaluate, inspect, list_, match, quickstart, reconstruct, report, study, train)
@@ -191,3 +199,19 @@ def test_options_that_messages_name_exist(keypatch: Callable) -> None:
     }
     offered = " ".join(keypatch(*command.split(), "--help").out for command in COMMANDS)
     assert sorted(option for option in named - {"--force-reinstall"} if f"{option} " not in offered) == []
+
+
+@pytest.mark.parametrize("command", OUTPUTS)
+def test_folders_of_an_output_are_made(
+    keypatch: Callable, photos: Path, phototour: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("KEYPATCH_CACHE", str(tmp_path / "cache"))
+    if command == "report":
+        assert keypatch("evaluate", "rootsift", "--data", phototour, "--out", "r.json").code == 0
+    words, name, option = OUTPUTS[command]
+    given = [str(word).format(photos=photos, patches=phototour) for word in words]
+    shown = keypatch(command.split()[0], *given, option, f"a/b/{name}")
+    assert shown.code == 0, shown.err
+    assert (tmp_path / "a" / "b" / name).stat().st_size > 0
+    assert [path.name for path in (tmp_path / "a" / "b").iterdir()] == [name]

@@ -38,7 +38,7 @@ def test_a_folder_of_results_and_a_baseline(keypatch: Callable, result: Path, tm
     ("words", "sentence"),
     [
         (["{result}", "--out", "{folder}/page.pdf"], "The page must be an .html file, not page.pdf."),
-        (["{result}", "--out", "{folder}/none/page.html"], "there is no folder"),
+        (["{result}", "--out", "{result}/page.html"], "page.html cannot be written"),
         (["{folder}/none.json", "--out", "{folder}/page.html"], "There is no file or folder"),
         (["{data}/info.txt", "--out", "{folder}/page.html"], "is not a readable JSON file"),
         (["{data}", "--out", "{folder}/page.html"], "holds no result"),

@@ -75,7 +75,6 @@ BROKEN: dict[str, tuple[Plant, str]] = {
         "/good.jpg/keypoints is not an array of numbers",
     ),
     "a file as folder": (lambda f, p: [p, "--out", copied(p, f / "file") / "f.h5"], "f.h5 cannot be written"),
-    "a missing folder": (lambda f, p: [p, "--out", f / "no" / "f.h5"], "in/no. Create it first."),
     "read-only folder": (lambda f, p: [p, "--out", "/proc/f.h5"], "/proc/f.h5 cannot be written"),
 }
 

@@ -99,6 +99,15 @@ def test_tables_hold_places_and_counts(motorcycle: tuple[Path, Path], tmp_path: 
         assert float(row["x0"]) == entry["x0"] == result.features[0].keypoints.x[i]  # no digit is lost
 
 
+def test_a_photo_named_like_a_formula_is_none_in_a_table(motorcycle: tuple[Path, Path], tmp_path: Path) -> None:
+    name = "=cmd|calc!A1.png"
+    (tmp_path / name).write_bytes(motorcycle[0].read_bytes())
+    result = match(tmp_path / name, motorcycle[1], describer="sift", extraction=Extraction(keypoints=100))
+    with result.save(tmp_path / "m.csv").open() as file:
+        assert {(row["image0"], row["image1"]) for row in csv.DictReader(file)} == {(f"'{name}", "right.png")}
+    assert json.loads(result.save(tmp_path / "m.json").read_text())["images"][0] == name
+
+
 @pytest.mark.parametrize("model", [None, "F", "E", "H"])
 @pytest.mark.parametrize("ratio", [None, 0.8])
 def test_photos_without_a_keypoint(tmp_path: Path, model: str | None, ratio: float | None) -> None:
@@ -125,7 +134,8 @@ def test_one_keypoint_is_too_few_to_verify(motorcycle: tuple[Path, Path], tmp_pa
 
 
 @pytest.mark.parametrize(
-    ("path", "part"), [("m.txt", r"\.csv or \.json"), ("m.gif", r"\.png or \.jpg"), ("no/such/m.csv", "no folder")]
+    ("path", "part"),
+    [("m.txt", r"\.csv or \.json"), ("m.gif", r"\.png or \.jpg"), (f"{__file__}/m.csv", "cannot be written")],
 )
 def test_a_file_that_cannot_be_written_is_named(stereo: ImageMatches, path: str, part: str) -> None:
     with pytest.raises(KeypatchError, match=part):

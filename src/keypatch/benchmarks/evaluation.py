@@ -1,6 +1,5 @@
 """One entry point to all benchmarks: a descriptor, a benchmark name and a data folder give one result."""
 
-import tempfile
 from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
@@ -12,7 +11,7 @@ from keypatch.cache import without_cache
 from keypatch.describers.protocol import Describer
 from keypatch.detection import DETECTOR_TYPES
 from keypatch.errors import DataError, KeypatchError
-from keypatch.files import reason, require_place
+from keypatch.files import require_place
 from keypatch.patches.layouts import EMBEDDED, open_patches
 from keypatch.patches.online_products import has_product_lists
 from keypatch.patches.patch_set import PatchSet
@@ -54,7 +53,7 @@ def evaluate(
     protocol = find_benchmark(benchmark)
     chosen = _choose_settings(protocol, benchmark, settings)
     if out is not None:
-        _require_writable(Path(out))
+        require_place(Path(out))
     source = _source(protocol, benchmark, descriptor, device, precision)
     opened = _data(protocol, benchmark, data, allow_partial)
     with nullcontext() if cache else without_cache():
@@ -72,14 +71,6 @@ def _choose_settings(protocol: Benchmark, name: str, settings: object | Sequence
         wanted = protocol.settings.__name__
         raise KeypatchError(f'The settings of {name} must be a {wanted} or a list of "path=value", not {settings!r}.')
     return apply_settings(protocol.settings(), words, DETECTOR_TYPES)
-
-
-def _require_writable(out: Path) -> None:
-    require_place(out)
-    try:
-        tempfile.TemporaryFile(dir=out.absolute().parent).close()
-    except OSError as error:
-        raise KeypatchError(f"{out} cannot be written: {reason(error)}. Choose another place.") from None
 
 
 def _source(

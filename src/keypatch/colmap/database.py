@@ -4,7 +4,6 @@ COLMAP trusts what a database says, and crashes on what is wrong: everything is 
 """
 
 import os
-import secrets
 import sqlite3
 from collections.abc import Container, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
@@ -21,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from keypatch.colmap.cameras import MODELS, Camera
 from keypatch.colmap.package import load_pycolmap
 from keypatch.errors import DataError, KeypatchError
-from keypatch.files import PARTIAL_SUFFIX, reason, safe_name
+from keypatch.files import reason, safe_name, temporary_path
 from keypatch.geometry.converters import COLMAP_CORNER, to_colmap
 from keypatch.geometry.keypoints import Keypoints
 
@@ -163,7 +162,7 @@ def write_database(
         raise KeypatchError(f"{place} already exists. Delete it or choose another name.")
     sharing: Container[str] = cameras if share_cameras is True else share_cameras or ()
     pairs = matches.items() if isinstance(matches, Mapping) else matches
-    temporary = place.with_name(f".{place.name}.{os.getpid()}-{secrets.token_hex(4)}{PARTIAL_SUFFIX}")
+    temporary = temporary_path(place)
     try:
         _open_for_writing(temporary)
         _fill(temporary, cameras, keypoints, pairs, sharing)

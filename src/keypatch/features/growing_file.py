@@ -31,7 +31,7 @@ from keypatch.features.feature_files import (
     read_settings,
     read_word,
 )
-from keypatch.files import PARTIAL_SUFFIX, lock, reason, require_place, write_atomically
+from keypatch.files import PARTIAL_SUFFIX, hidden_path, lock, make_folder, require_place, write_atomically
 from keypatch.images import LIST_SUFFIX, SUFFIXES
 
 Write = Callable[[Any], None]  # fills a new group of h5py
@@ -106,7 +106,7 @@ class GrowingFile:
 
     def _adopt(self) -> None:
         """Make sure of a readable file with these settings, and take over what a killed process left."""
-        leftovers = f".{escape(self.path.name)}.*{PARTIAL_SUFFIX}"
+        leftovers = f"{escape(hidden_path(self.path, '.').name)}*{PARTIAL_SUFFIX}"
         for stale in [*self.parts.glob(f".*{PARTIAL_SUFFIX}"), *self.path.parent.glob(leftovers)]:
             stale.unlink()
         if self.is_new:
@@ -134,11 +134,7 @@ def grow_file(path: Path, attributes: Attributes, every: float = 0.0) -> Iterato
         KeypatchError: other settings, another process, or a folder or disk that cannot be written to.
     """
     require_output(path, str(attributes["format"]))
-    parts = path.with_name(f".{path.name}.parts")
-    try:
-        parts.mkdir(exist_ok=True)
-    except OSError as error:
-        raise KeypatchError(f"{path} cannot be written: {reason(error)}. Choose another folder.") from error
+    parts = make_folder(hidden_path(path, ".parts"))
     with lock(parts / "lock", str(path)):
         try:
             file = GrowingFile(path, parts, attributes, every)

@@ -16,7 +16,7 @@ from keypatch.describers.protocol import Describer
 from keypatch.errors import KeypatchError
 from keypatch.features import Extraction, Features, extract, read_photo
 from keypatch.features.extraction import DESCRIPTOR
-from keypatch.files import Format, require_place, write_atomically, write_json
+from keypatch.files import Format, csv_text, require_place, write_atomically, write_json
 from keypatch.images import PIXEL_LIMIT, ImageLike, as_png
 from keypatch.matching.drawing import LINES, Photo, draw_matches
 from keypatch.matching.matches import Matches
@@ -284,7 +284,8 @@ def _write_table(path: Path, matched: ImageMatches) -> None:
         with write_atomically(path, "w") as file:
             writer = csv.DictWriter(file, ["image0", "image1", *(rows[0] if rows else _COLUMNS)], lineterminator="\n")
             writer.writeheader()
-            writer.writerows({"image0": matched.names[0], "image1": matched.names[1], **row} for row in rows)
+            first, second = map(csv_text, matched.names)
+            writer.writerows({"image0": first, "image1": second, **row} for row in rows)
         return
     value = {
         **FORMAT.head(),

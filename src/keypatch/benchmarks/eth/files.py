@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keypatch.errors import DataError, KeypatchError
-from keypatch.files import make_folder, reason, write_atomically
+from keypatch.files import reason, write_atomically
 from keypatch.geometry import Keypoints
 
 KEYPOINTS, DESCRIPTORS, MATCHES = "keypoints", "descriptors", "matches"  # folders
@@ -101,7 +101,6 @@ def _read(path: Path, kind: np.dtype[np.generic], what: str, columns: int | None
 
 
 def _write(path: Path, rows: NDArray[np.generic]) -> None:
-    make_folder(path.parent)  # names of photos may have folders in them
     with write_atomically(path) as file:
         file.write(_HEAD.pack(*rows.shape))
         file.write(rows.tobytes())

@@ -18,7 +18,7 @@ from keypatch.benchmarks.hpatches.lists import find_listed, find_split
 from keypatch.benchmarks.hpatches.rank1 import choose_sequences, hash_strips
 from keypatch.describers.protocol import Describer
 from keypatch.errors import DataError, KeypatchError
-from keypatch.files import make_folder, write_atomically
+from keypatch.files import write_atomically
 from keypatch.patches.hpatches import (
     STRIPS,
     count_rows,
@@ -78,7 +78,6 @@ def write_csv_strips(descriptors: StripDescriptors, folder: Path) -> None:
     """
     check_csv_target(folder)
     for sequence, name in enumerate(descriptors.names):
-        make_folder(folder / name)
         for number, strip in enumerate(STRIPS):
             with write_atomically(folder / name / f"{strip}{SUFFIX}", "w") as file:
                 np.savetxt(file, descriptors.strip(sequence, number), fmt="%.9g", delimiter=",")

@@ -163,7 +163,6 @@ def _score(job: ScoringJob, describer: Describer, tests: Sequence[TestData], fol
             continue
         path = result_file(folder, job.row, TrainTest(job.trained_on, test.name), job.step)
         if not path.exists():
-            path.parent.mkdir(parents=True, exist_ok=True)
             result = evaluate_ubc(describer, test.data) if job.is_last else test.score(describer)
             notes = {"trained_on": job.trained_on, "step": job.step}
             replace(result, descriptor=job.row, notes=notes).save(path)
