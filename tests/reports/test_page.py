@@ -268,10 +268,11 @@ def test_a_provenance_of_other_things_than_texts_is_refused(make: Callable, tmp_
 
 @pytest.mark.parametrize(
     ("out", "sentence"),
-    [("page.json", "must be an .html file"), ("no/such/page.html", "no folder"), ("folder.html", "is a folder")],
+    [("page.json", "must be an .html file"), ("file/page.html", "cannot be written"), ("folder.html", "is a folder")],
 )
 def test_a_page_that_cannot_be_written_is_refused_before_reading(tmp_path: Path, out: str, sentence: str) -> None:
     (tmp_path / "folder.html").mkdir()
+    (tmp_path / "file").touch()
     with pytest.raises(KeypatchError, match=sentence):
         report([tmp_path / "missing.json"], tmp_path / out)
 
