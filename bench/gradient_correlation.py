@@ -1,6 +1,6 @@
 """How well the distance of a pair tells the size of its gradient: AdaSample, sections 4.2 and 5.3, figure 2.
 
-python bench/gradient_correlation.py runs/hardnet-nd --data nd-test --pairs 256 --seed 0 1
+python bench/gradient_correlation.py runs/hardnet-nd --data $DATA/nd-test --pairs 256 --seed 0 1
 """
 
 import argparse

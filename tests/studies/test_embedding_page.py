@@ -35,8 +35,8 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
                 noisy = coarse + rng.normal(0, 20, (16, 16))
                 Image.fromarray(noisy.clip(0, 255).astype(np.uint8)).save(place / f"{view}.png")
     code = "\n".join(re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL))
-    assert code.count("pairs=64_000") == code.count("pairs=64000") == 1
-    code = code.replace("pairs=64_000", "ONE, pairs=256").replace("pairs=64000", "pairs=128")
+    assert code.count("pairs=5_000") == code.count("pairs=2000") == 1
+    code = code.replace("pairs=5_000", "ONE, pairs=256").replace("pairs=2000", "pairs=128")
     defined: dict[str, Any] = {"__name__": "embedding_page", "root": folder, "ONE": ONE}
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
