@@ -3,6 +3,7 @@
 import os
 import re
 import struct
+import sys
 import threading
 import time
 import warnings
@@ -19,6 +20,7 @@ from skimage import data
 
 from keypatch.errors import DataError
 from keypatch.images import (
+    FORMATS,
     Photo,
     as_grey,
     check_photo,
@@ -342,6 +344,65 @@ def test_only_one_thread_at_a_time_changes_pillows_limit(tmp_path: Path, monkeyp
 def test_an_avif_that_is_called_a_jpeg_is_read(tmp_path: Path) -> None:
     Image.new("L", (32, 16), 90).save(tmp_path / "a.jpg", "AVIF")
     assert np.all(np.abs(read_photo(tmp_path / "a.jpg").astype(int) - 90) <= 2)
+
+
+SAVED = {
+    "AVIF": ".avif",
+    "BMP": ".bmp",
+    "GIF": ".gif",
+    "HEIF": ".heic",
+    "JPEG": ".jpg",
+    "JPEG2000": ".jp2",
+    "PNG": ".png",
+}
+SAVED |= {"PPM": ".ppm", "TIFF": ".tif", "WEBP": ".webp"}
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_what_a_photo_is_read_from_a_folder_is_searched_for(tmp_path: Path, kind: str) -> None:
+    if kind == "HEIF":
+        pytest.importorskip("pillow_heif", reason="needs the extra heif").register_heif_opener()
+    path = tmp_path / f"a{SAVED[kind].upper()}"
+    Image.init()
+    if kind not in Image.SAVE:
+        pytest.skip(f"this Pillow writes no {kind}")
+    Image.fromarray(COLOUR).save(path, kind)
+    assert [photo.path for photo in find_photos([tmp_path])] == [path]
+    assert read_photo(path).shape == COLOUR.shape[:2] and check_photo(path).format == kind
+
+
+HEIC = b"\0\0\0\x18ftypheic\0\0\0\0mif1heic"  # the first box, as telephones write it
+
+
+def test_without_its_extra_a_heic_is_refused_with_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pillow_heif", None)
+    monkeypatch.delitem(Image.OPEN, "HEIF", raising=False)
+    for name in ("a.heic", "a.jpg"):
+        (tmp_path / name).write_bytes(HEIC + bytes(100))
+        sentence = (
+            rf"{name} is in the format HEIF, which is not read yet: pip install 'keypatch\[heif\]', or convert it"
+        )
+        for read in (read_photo, read_header, check_photo, read_colours):
+            with pytest.raises(DataError, match=sentence):
+                read(tmp_path / name)
+
+
+def test_a_heic_that_is_cut_off_is_told_so(tmp_path: Path) -> None:
+    pytest.importorskip("pillow_heif", reason="needs the extra heif")
+    (tmp_path / "a.heic").write_bytes(HEIC)
+    with pytest.raises(DataError, match=r"a\.heic is cut off or damaged"):
+        read_photo(tmp_path / "a.heic")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs names that are no text")
+def test_a_name_that_is_no_text_is_left_out_of_a_folder_and_shown_escaped(tmp_path: Path) -> None:
+    for name in (b"a.png", b"b\xff.png", b"c.png"):
+        Image.fromarray(GREY).save(tmp_path / os.fsdecode(name))
+    with pytest.warns(UserWarning, match=r"the name 'b\\udcff\.png' is not .* The photo is left out"):
+        found = find_photos([tmp_path])
+    assert [photo.name for photo in found] == ["a.png", "c.png"]
+    with pytest.raises(DataError, match="Rename it"):
+        find_photos([tmp_path / os.fsdecode(b"b\xff.png")])
 
 
 @pytest.mark.parametrize("read", [read_photo, read_colours, read_header, check_photo])

@@ -230,7 +230,11 @@ def _fingerprint(folder: Path, images: Sequence[Path]) -> str:
             stat = image.stat()
         except OSError as error:
             raise DataError(f"{image} is missing or cannot be read ({reason(error)}). Copy it again.") from None
-        digest.update(f"{image.relative_to(folder).as_posix()} {stat.st_size} {stat.st_mtime_ns}\n".encode())
+        digest.update(
+            f"{image.relative_to(folder).as_posix()} {stat.st_size} {stat.st_mtime_ns}\n".encode(
+                errors="surrogateescape"
+            )
+        )
     return digest.hexdigest()[:16]
 
 

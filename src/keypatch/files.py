@@ -213,7 +213,7 @@ def hash_folder(paths: Iterable[Path]) -> str:
     root = Path(os.path.commonpath([path.parent for path in files])) if files else Path()
     digest = hashlib.sha256()
     for name, path in sorted((path.relative_to(root).as_posix(), path) for path in files):
-        digest.update(f"{name}\0{hash_file(path)}\n".encode())
+        digest.update(f"{name}\0{hash_file(path)}\n".encode(errors="surrogateescape"))
     return digest.hexdigest()
 
 

@@ -3,10 +3,10 @@
 import os
 import struct
 import threading
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from functools import cache
+from contextlib import contextmanager, suppress
 from io import BytesIO
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
@@ -16,15 +16,16 @@ from numpy.typing import NDArray
 from PIL import ExifTags, Image, ImageFile, UnidentifiedImageError
 
 from keypatch.errors import DataError
-from keypatch.files import read_text, reason, safe_name, safe_path
+from keypatch.files import read_head, read_text, reason, safe_name, safe_path
 
 PIXEL_LIMIT = 100_000_000
 UNASKED_LIMIT = 178_956_970  # of images for which no command has --pixel-limit: what Pillow itself refuses above
 NOTEBOOK_SIDE, NOTEBOOK_COLOURS = 1100, 200  # of pictures: some 300 kB
-FORMATS = {  # that are read, by Pillow's names, and the suffixes of photographs in them
-    "AVIF": set[str](),  # what websites give as .jpg may be one
+FORMATS = {  # the one table of what is read, by Pillow's names, and the suffixes by which folders are searched
+    "AVIF": {".avif"},
     "BMP": {".bmp"},
-    "GIF": set[str](),  # a drawing in a class folder, but no photograph
+    "GIF": {".gif"},
+    "HEIF": {".heic", ".heif"},  # by pillow-heif
     "JPEG": {".jpg", ".jpeg"},
     "JPEG2000": {".jp2"},
     "PNG": {".png"},
@@ -48,6 +49,8 @@ _DAMAGE = (AttributeError, EOFError, LookupError, OSError, SyntaxError, TypeErro
 _SIXTEEN_BITS = {"I", "I;16", "I;16B", "I;16L", "I;16N"}
 _EIGHT_OF_SIXTEEN = np.rint(np.arange(2**16) / 257).astype(np.uint8)  # 65535 is white
 _BEGINNINGS = (b"\xff\xd8", b"\x89PNG", b"II*\0", b"MM\0*", b"RIFF")  # of photos, also where the rest is missing
+_BRANDS = {"AVIF": (b"avif", b"avis"), "HEIF": (b"heic", b"heim", b"heis", b"heix", b"hevc", b"mif1", b"msf1")}
+_REMEDIES = {"AVIF": "pip install -U pillow", "HEIF": "pip install 'keypatch[heif]'"}
 _FILM_FOCALS = (1, 2**16 - 1)  # mm, all that EXIF has room for
 _opening = threading.Lock()
 
@@ -88,7 +91,7 @@ def open_image(path: Path) -> Iterator[ImageFile.ImageFile]:
             with _opening:  # Pillow's own limit is one for the whole process; ours is `require_readable`
                 limit, Image.MAX_IMAGE_PIXELS = Image.MAX_IMAGE_PIXELS, None
                 try:
-                    opened = Image.open(file, formats=_formats())
+                    opened = Image.open(file, formats=_formats(path))
                 finally:
                     Image.MAX_IMAGE_PIXELS = limit
             with opened as image:
@@ -107,10 +110,21 @@ def open_image(path: Path) -> Iterator[ImageFile.ImageFile]:
         raise DataError(f"{path} is cut off or damaged ({error}). Copy it again.") from error
 
 
-@cache
-def _formats() -> list[str]:
+def _formats(path: Path) -> list[str]:
+    """Those that can be opened here: Pillow 10 has no AVIF, and HEIF is an extra, loaded for a file that is one."""
     Image.init()
-    return [name for name in FORMATS if name in Image.OPEN]  # Pillow 10 has no AVIF
+    if _brand(path) == "HEIF":
+        with suppress(ImportError):
+            from pillow_heif import register_heif_opener
+
+            register_heif_opener()
+    return [name for name in FORMATS if name in Image.OPEN]
+
+
+def _brand(path: Path) -> str | None:
+    """The format of a file in boxes, AVIF or HEIF; None of any other."""
+    beginning = read_head(path)
+    return next((name for name in _BRANDS if beginning[4:8] == b"ftyp" and beginning[8:12] in _BRANDS[name]), None)
 
 
 def require_readable(image: Image.Image, path: Path, pixel_limit: int = PIXEL_LIMIT) -> None:
@@ -251,20 +265,31 @@ def visible_files(folder: Path) -> list[Path]:
 
 def _found(path: Path, root: Path | None) -> Iterator[Photo]:
     if path.is_dir():
-        yield from (_named(file, root or path) for file in visible_files(path) if file.suffix.lower() in SUFFIXES)
+        yield from photos_among(visible_files(path), root or path)
     elif not path.exists():
         raise DataError(f"There is no image, folder or list {path}.")
     elif path.suffix.lower() == LIST_SUFFIX:
         yield from _listed(path, root or path.parent)
     else:
-        yield _named(path, root or path.parent)
+        yield Photo(safe_name(_name(path, root or path.parent), str(path)), path)
 
 
-def _named(path: Path, root: Path) -> Photo:
+def photos_among(files: Iterable[Path], root: Path) -> Iterator[Photo]:
+    """The photographs among the files of a folder; one with a name that cannot be used is left out, with a warning."""
+    for file in files:
+        if file.suffix.lower() in SUFFIXES:
+            name = _name(file, root)
+            try:
+                yield Photo(safe_name(name, str(root)), file)
+            except DataError as error:  # one name, as of a disk in another encoding, does not stop all the others
+                warnings.warn(f"{error} The photo is left out.", stacklevel=2)
+
+
+def _name(path: Path, root: Path) -> str:
     place, base = Path(os.path.abspath(path)), Path(os.path.abspath(root))  # without ".."; links stay
     if not place.is_relative_to(base):
         raise DataError(f"{path} is not inside {root}, which names are relative to. Choose another --root.")
-    return Photo(safe_name(place.relative_to(base).as_posix(), str(path)), path)
+    return place.relative_to(base).as_posix()
 
 
 def _listed(path: Path, root: Path) -> Iterator[Photo]:
@@ -302,9 +327,10 @@ def _require_distinct(photos: list[Photo]) -> None:
 
 
 def _unidentified(path: Path) -> str:
-    with path.open("rb") as file:
-        beginning = file.read(4)
-    if beginning.startswith(_BEGINNINGS):
+    beginning, brand = read_head(path), _brand(path)
+    if brand is not None and brand not in Image.OPEN:
+        return f"in the format {brand}, which is not read yet: {_REMEDIES[brand]}, or convert it to JPEG."
+    if beginning.startswith(_BEGINNINGS) or brand is not None:
         return "cut off or damaged. Copy it again."
     return "not an image that can be read." if beginning else "empty. Copy it again."
 

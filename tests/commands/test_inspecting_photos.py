@@ -1,5 +1,6 @@
 """`inspect` of photos: what the heads of their files tell, and which cannot be used."""
 
+import os
 import shutil
 import struct
 import subprocess
@@ -124,12 +125,21 @@ def test_files_that_are_no_photos_are_counted_by_kind(tmp_path: Path) -> None:
 
 
 def test_photos_of_a_kind_that_is_not_read_are_to_be_converted(tmp_path: Path) -> None:
-    (tmp_path / "a.HEIC").touch()
+    (tmp_path / "a.NEF").touch()
     found = inspect(tmp_path)
     assert found.kind == "folder of photos" and "No photos found" in found.problems[0]
-    assert "photos in .heic are read when converted to .jpg or .png" in found.facts["left out"]
+    assert "photos in .nef are read when converted to .jpg or .png" in found.facts["left out"]
     save(tmp_path / "b.jpg")
     assert inspect(tmp_path).problems == ()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs names that are no text")
+def test_a_name_that_is_no_text_is_a_problem_and_hides_no_other(tmp_path: Path) -> None:
+    save(tmp_path / "a.jpg")
+    save(tmp_path / os.fsdecode(b"b\xff.jpg"))
+    found = inspect(tmp_path)
+    assert found.facts["photos"] == "1 (1 JPEG)"
+    assert len(found.problems) == 1 and r"the name 'b\udcff.jpg'" in found.problems[0]
 
 
 def test_a_list_of_photos(tmp_path: Path) -> None:

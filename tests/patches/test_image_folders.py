@@ -1,5 +1,6 @@
 """Images in class folders: which folder is a class, what becomes of an image, and every wrong image is named."""
 
+import os
 import shutil
 import sys
 from collections.abc import Callable
@@ -211,3 +212,12 @@ def test_class_folders_of_bmp_images_are_no_sheets(tmp_path: Path) -> None:
         for k in range(2):
             Image.new("L", (8, 8)).save(tmp_path / "pets" / name / f"{k}.bmp")
     assert open_patches(tmp_path / "pets").card["class_names"] == ["cat", "dog"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs names that are no text")
+def test_a_name_that_is_no_text_does_not_stop_a_set(tmp_path: Path) -> None:
+    for kind in "ab":
+        (tmp_path / kind).mkdir()
+        for name in (b"1.png", b"2\xff.png"):
+            Image.new("L", (8, 8), ord(kind)).save(tmp_path / kind / os.fsdecode(name))
+    assert len(read_image_folders(tmp_path)) == 4

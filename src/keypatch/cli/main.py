@@ -3,6 +3,7 @@
 import sys
 import traceback
 from collections.abc import Sequence
+from io import TextIOWrapper
 from itertools import pairwise
 from pathlib import Path
 
@@ -53,4 +54,6 @@ def _say(sentence: str, code: int, debug: bool) -> int:
 
 
 def main() -> None:
+    if isinstance(sys.stdout, TextIOWrapper):  # a file's name that is no text is shown escaped, as on stderr
+        sys.stdout.reconfigure(errors="backslashreplace")
     sys.exit(run(sys.argv[1:]))

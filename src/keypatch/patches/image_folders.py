@@ -18,7 +18,6 @@ from keypatch.images import SUFFIXES, UNASKED_LIMIT, as_grey, decode, open_image
 from keypatch.patches.patch_set import PatchSet, read_set_card
 
 SIDE = 64
-IMAGE_SUFFIXES = (*sorted(SUFFIXES), ".gif")
 
 
 def read_image_folders(folder: str | Path, side: int = SIDE) -> PatchSet:
@@ -68,7 +67,7 @@ def find_classes(folder: Path) -> Mapping[str, list[Path]]:
                 "Move it into its own folder, or elsewhere."
             )
     if not classes:
-        raise DataError(f"{folder} has no folders of images ({', '.join(IMAGE_SUFFIXES)}). Check the path.")
+        raise DataError(f"{folder} has no folders of images ({', '.join(sorted(SUFFIXES))}). Check the path.")
     return dict(sorted(classes.items()))
 
 
@@ -81,7 +80,7 @@ def _walk(folder: Path) -> Iterator[tuple[Path, list[Path]]]:
     """Every folder that holds images, with them; links are followed, what is hidden is not."""
     for place, inner, names in os.walk(folder, followlinks=True):
         inner[:] = sorted(name for name in inner if not name.startswith((".", "__MACOSX")))
-        images = sorted(name for name in names if name.lower().endswith(IMAGE_SUFFIXES) and not name.startswith("."))
+        images = sorted(name for name in names if name.lower().endswith(tuple(SUFFIXES)) and not name.startswith("."))
         if images:
             yield Path(place), [Path(place, name) for name in images]
 

@@ -21,6 +21,7 @@ from keypatch.images import (
     check_photo,
     find_photos,
     odd_orientations,
+    photos_among,
     visible_files,
 )
 from keypatch.patches.image_folders import SIDE, find_classes
@@ -28,7 +29,7 @@ from keypatch.reconstruction.result import DATABASE, FORMAT, MODEL, REPORT
 
 _NAMED = 10  # photos listed
 _BEGINNING = 2**16  # characters of a text that show what it is
-_TO_CONVERT = {".arw", ".avif", ".cr2", ".cr3", ".dng", ".heic", ".heif", ".jxl", ".nef", ".orf", ".raf", ".rw2"}
+_TO_CONVERT = {".arw", ".cr2", ".cr3", ".dng", ".jxl", ".nef", ".orf", ".raf", ".rw2"}
 
 
 def has_photos(folder: Path, *, below: bool = False) -> bool:
@@ -74,12 +75,13 @@ def look_at_class_folders(classes: Mapping[str, list[Path]], folder: Path) -> Fi
 
 def look_at_photos(place: Path) -> Findings:
     """A folder of photos, a list of them, or a photo."""
-    photos = [place]
-    if place.is_dir():
-        found = visible_files(place)
-        yield from _left_out(found)
-        photos = [file for file in found if file.suffix.lower() in SUFFIXES]
-    files, faults = _checked(find_photos(photos, place if place.is_dir() else None))
+    found = visible_files(place) if place.is_dir() else []
+    yield from _left_out(found)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        photos = list(photos_among(found, place)) or find_photos([] if place.is_dir() else [place])
+    yield from (DataError(str(each.message)) for each in told)
+    files, faults = _checked(photos)
     yield from _file_facts(files, faults)
     if files:
         yield "orientation", _orientations({name: file.header.orientation for name, file in files.items()})
