@@ -154,8 +154,8 @@ def test_a_foreign_file_is_left_as_it_is(tmp_path: Path) -> None:
     (tmp_path / "empty.h5").touch()
     for name, message in {
         "hloc": "not a match file of keypatch",
-        "text": "no HDF5 file",
-        "empty": "no HDF5 file",
+        "text": "is not a readable feature file",
+        "empty": "is not a readable feature file",
     }.items():
         path = tmp_path / f"{name}.h5"
         before = path.read_bytes()
@@ -273,9 +273,9 @@ def test_also_when_the_table_of_names_finds_no_room(tmp_path: Path, more: int) -
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("settings", "{", 'its attribute "settings"'),
-        ("settings", "5", 'its attribute "settings"'),
-        ("format_number", [1, 1], 'its attribute "format_number"'),
+        ("settings", "{", ', attribute "settings" is not a readable value'),
+        ("settings", "5", ', attribute "settings" is not a readable value'),
+        ("format_number", [1, 1], ', attribute "format_number" is not a readable value'),
         ("format", ["keypatch-matches"] * 2, "exists and is not a match file of keypatch"),
     ],
 )

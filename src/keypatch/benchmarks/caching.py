@@ -25,11 +25,12 @@ from keypatch.describers.sift import SiftDescriber
 from keypatch.errors import DataError
 from keypatch.features import Extraction, FeatureReader, Features, extract_grey
 from keypatch.features.extraction import Setting
-from keypatch.features.feature_files import feature_attributes, write_features
+from keypatch.features.feature_files import feature_attributes, walk_h5, write_features
 from keypatch.files import write_atomically
 from keypatch.geometry import Keypoints
 from keypatch.progress import Progress
 from keypatch.provenance import provenance
+from keypatch.sandbox import trust
 
 PROBE_SIDES = (64, 65)  # of PhotoTour's and HPatches' patches: one that is halved, one that is resampled
 
@@ -128,3 +129,4 @@ def _write(path: Path, features: Features) -> None:
         write_features(h5.create_group(GROUP), features)
     with write_atomically(path) as file:
         file.write(content.getbuffer())
+    trust(walk_h5, path)

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from keypatch.colmap.cameras import Camera, PosedCamera, camera_of_model
 from keypatch.colmap.package import load_pycolmap
-from keypatch.errors import DataError, KeypatchError
+from keypatch.files import reading
 from keypatch.geometry.poses import Pose, quaternion_rotation
+from keypatch.sandbox import try_reading
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,18 +47,26 @@ class SparseModel:
 def read_model(folder: str | Path, *, stand_ins: bool = False, text: bool = False) -> SparseModel:
     """The model in a folder; with `stand_ins` cameras may be impossible.
 
-    If it is there in both forms the binary one is read, or with `text` the other, whose names end at a blank: pycolmap
-    refuses text that was cut off, but may read a binary file that was cut off for ever.
+    If it is there in both forms the binary one is read, or with `text` the other, whose names end at a blank.
 
     Raises:
         DataError: it is damaged, or a camera is impossible or of a model that is not known here.
         MissingExtra: pycolmap is not installed.
     """
-    try:
-        model = load_pycolmap("Reading a COLMAP model").Reconstruction()
-        (model.read_text if text else model.read)(str(folder))
-    except (RuntimeError, ValueError, IndexError) as error:
-        raise DataError(f"{folder} is not a readable COLMAP model ({error}).") from None
+    load_pycolmap("Reading a COLMAP model")
+    try_reading(load_model, Path(folder), text)
+    with reading(folder, "COLMAP model"):
+        return _in_memory(load_model(Path(folder), text), folder, stand_ins)
+
+
+def load_model(folder: Path, text: bool) -> Any:
+    """pycolmap's own value; of some damaged files it is never done."""
+    model = load_pycolmap().Reconstruction()
+    (model.read_text if text else model.read)(str(folder))
+    return model
+
+
+def _in_memory(model: Any, folder: str | Path, stand_ins: bool) -> SparseModel:
     images = sorted((image for image in model.images.values() if image.has_pose), key=lambda image: str(image.name))
     cameras = {number: _camera(model, number, folder, stand_ins) for number in {image.camera_id for image in images}}
     places = {image.image_id: place for place, image in enumerate(images)}
@@ -80,10 +89,8 @@ def read_model(folder: str | Path, *, stand_ins: bool = False, text: bool = Fals
 def _camera(model: Any, number: int, folder: str | Path, stand_ins: bool) -> Camera:
     row = model.cameras[number]
     size, params = (row.width, row.height), tuple(map(float, row.params))
-    try:
+    with reading(f"{folder}, camera {number}", "camera"):
         return camera_of_model(number, row.model_name, size, params, stand_ins=stand_ins)
-    except KeypatchError as error:
-        raise DataError(f"{folder}, camera {number}: {error}") from None
 
 
 def _pose(image: Any) -> Pose:

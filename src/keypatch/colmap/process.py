@@ -5,15 +5,16 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import asdict
+from pathlib import Path
 from typing import IO, Any
 
 from keypatch.colmap.job import MappingJob, MappingOutcome
+from keypatch.colmap.models import load_model
 from keypatch.errors import KeypatchError
 from keypatch.progress import Progress
+from keypatch.sandbox import end_process, time_limit, trust
 
 CHILD = (sys.executable, "-P", "-m", "keypatch.colmap.child")  # -P: nothing is imported from the working directory
 GRACE = 60.0  # seconds past the limit before the process is killed: the mapper stops at the limit, with its model
@@ -29,45 +30,19 @@ def run_colmap(job: MappingJob, progress: Progress | None = None, *, lasting: bo
     """
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as complaints:
         process = subprocess.Popen(CHILD, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=complaints, text=True)
-        with _ended(process), _time_limit(process, job.seconds) as late:
-            stage, end = _listen(process, job, Progress.of(progress))
-            code = process.wait()
+        try:
+            with time_limit(process, None if job.seconds is None else job.seconds + GRACE) as late:
+                stage, end = _listen(process, job, Progress.of(progress))
+                code = process.wait()
+        finally:
+            end_process(process)
         if "outcome" in end:
-            return MappingOutcome.from_json(end["outcome"])
+            outcome = MappingOutcome.from_json(end["outcome"])
+            if outcome.statistics is not None:
+                trust(load_model, Path(job.model), False)
+            return outcome
         reason = _reason(code, stage, end, job, late.is_set())
         raise KeypatchError(f"{reason}{_last_line(complaints)} {_remedy(job, lasting)}")
-
-
-@contextmanager
-def _ended(process: "subprocess.Popen[str]") -> Iterator[None]:
-    """The child never outlives the block."""
-    try:
-        yield
-    finally:
-        process.kill()
-        process.wait()
-        for pipe in (process.stdin, process.stdout):
-            if pipe is not None:
-                with suppress(OSError):
-                    pipe.close()
-
-
-@contextmanager
-def _time_limit(process: "subprocess.Popen[str]", seconds: float | None) -> Iterator[threading.Event]:
-    """Kills the process when its time is over, and sets the event."""
-    late = threading.Event()
-
-    def stop() -> None:
-        late.set()
-        process.kill()
-
-    timer = threading.Timer(threading.TIMEOUT_MAX if seconds is None else seconds + GRACE, stop)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield late
-    finally:
-        timer.cancel()
 
 
 def _listen(process: "subprocess.Popen[str]", job: MappingJob, progress: Progress) -> tuple[str, dict[str, Any]]:

@@ -8,8 +8,7 @@ which photo its features are, those of the file what it is and how it was made.
 import json
 import operator
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any, Self
@@ -18,13 +17,14 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from keypatch.errors import DataError, KeypatchError
+from keypatch.errors import DataError
 from keypatch.features.extraction import Features, Setting
-from keypatch.files import Format, hash_file, parse_json, reason, safe_name
+from keypatch.files import Format, hash_file, parse_json, reading, safe_name
 from keypatch.geometry import Keypoints
 from keypatch.geometry.converters import from_hloc, to_hloc
 from keypatch.images import Photo
 from keypatch.provenance import Provenance
+from keypatch.sandbox import try_reading
 
 Attributes = Mapping[str, str | int | float]
 
@@ -77,30 +77,14 @@ def read_settings(path: Path, file: Any) -> dict[str, Any]:
 
 
 def _parsed(path: Path, item: Any, name: str, parse: Callable[[Any], Any]) -> Any:
-    value = read_attribute(path, item, name)
-    try:
-        return parse(value)
-    except (TypeError, ValueError) as error:
-        raise DataError(
-            f'{path} is damaged: its attribute "{name}" is missing or not what it should be. Write it again.'
-        ) from error
+    with reading(f'{path}, attribute "{name}"', "value"):
+        return parse(item.attrs.get(name))
 
 
 def read_attribute(path: Path, item: Any, name: str) -> Any:
     """An attribute of a file or a group, whatever it is; None where there is none."""
-    with _reading(path):
+    with reading(path, "HDF5 file"):
         return item.attrs.get(name)
-
-
-@contextmanager
-def _reading(path: Path) -> Iterator[None]:
-    """Whatever h5py raises within the block becomes a DataError about the file."""
-    try:
-        yield
-    except KeypatchError:
-        raise
-    except Exception as error:  # KeyError, OSError, RuntimeError, TypeError, ValueError: damage has no type of its own
-        raise DataError(f"{path} is damaged ({error}). Write or copy it again.") from error
 
 
 def _short(value: Any) -> str:
@@ -173,11 +157,9 @@ class FeatureReader:
         group = find_group(self.path, self._file, name)
         arrays = {key: read_array(self.path, group, key) for key in ("keypoints", "scales", "oris", "scores", "shapes")}
         shape = arrays.pop("shapes")
-        try:
+        with reading(f"{self.path}: {name}", "list of keypoints"):
             found = from_hloc(**arrays, sigma=sigma)  # type: ignore[arg-type]
             return Keypoints(found.x, found.y, found.sigma, found.angle, shape, found.response)  # type: ignore[arg-type]
-        except KeypatchError as error:
-            raise DataError(f"{self.path}: {name}: {error}") from error
 
     def image_size(self, name: str) -> tuple[int, int]:
         """(width, height) of a photo, or (0, 0) where the file does not say."""
@@ -237,11 +219,29 @@ def open_h5(path: Path, kind: str = "feature file") -> Any:
     """The HDF5 file, for reading, as h5py's File; DataError where it is none."""
     if not path.is_file():
         raise DataError(f"There is no {kind} {path}.")
-    try:
+    try_reading(walk_h5, path)
+    with reading(path, kind):
         return h5py.File(path, "r")
-    except OSError as error:
-        why = reason(error) if error.errno else "it is cut off, damaged or no HDF5 file"
-        raise DataError(f"{path} cannot be read: {why}.") from error
+
+
+def walk_h5(path: Path) -> None:
+    """Touch what a reader may touch: on damaged files HDF5 may hang, end the process or take too much memory."""
+    with h5py.File(path, "r") as file:
+        names = list[bytes]([b"/"])
+        file.id.links.visit(
+            lambda name, info: names.append(name) if info.type == h5py.h5l.TYPE_HARD else None, info=True
+        )
+        for name in names:
+            try:
+                item = h5py.h5o.open(file.id, name)
+                if h5py.h5a.get_num_attrs(item):
+                    dict(file[name].attrs)
+                if isinstance(item, h5py.h5d.DatasetID) and item.get_create_plist().get_layout() == h5py.h5d.CHUNKED:
+                    read_array(path, file[name].parent, name.rpartition(b"/")[2].decode())
+            except MemoryError:
+                raise
+            except Exception:  # what comes after it may be worse
+                continue
 
 
 def require_array(path: Path, file: Any, key: str, kind: str, remedy: str) -> None:
@@ -253,7 +253,7 @@ def require_array(path: Path, file: Any, key: str, kind: str, remedy: str) -> No
 def group_names(file: Any, key: str | None = None) -> list[str]:
     """The groups that hold an array of this name, or any, sorted; a link anywhere in the file raises DataError."""
     path, links, found = Path(file.filename), list[tuple[bytes, int]](), set[str]()
-    with _reading(path):  # h5py's own classes take four times as long, and lose what their visitor raises
+    with reading(path, "HDF5 file"):  # h5py's own classes take four times as long, and lose what their visitor raises
         file.id.links.visit(lambda name, info: links.append((name, info.type)), info=True)
         for name, kind in links:
             _require_inside(path, name.decode(), kind == h5py.h5l.TYPE_HARD)
@@ -301,7 +301,7 @@ def read_array(path: Path, group: Any, key: str) -> NDArray[np.generic] | None:
     item = _child(path, group, key)
     if item is None:
         return None
-    with _reading(path):
+    with reading(path, "HDF5 file"):
         if not isinstance(item, h5py.Dataset) or item.dtype.kind not in "fiu":
             raise DataError(f"{path}: {group.name}/{key} is not an array of numbers. Write the file again.")
         if item.external is not None or item.is_virtual:
@@ -315,7 +315,7 @@ def read_array(path: Path, group: Any, key: str) -> NDArray[np.generic] | None:
 
 def _child(path: Path, group: Any, name: str) -> Any:
     """What lies under this name in the group, or None."""
-    with _reading(path):
+    with reading(path, "HDF5 file"):
         link = group.get(name, getlink=True) if name and isinstance(group, h5py.Group) else None
         if link is None:
             return None

@@ -30,9 +30,11 @@ from keypatch.features.feature_files import (
     read_number,
     read_settings,
     read_word,
+    walk_h5,
 )
 from keypatch.files import PARTIAL_SUFFIX, hidden_path, lock, make_folder, require_place, write_atomically
 from keypatch.images import LIST_SUFFIX, SUFFIXES
+from keypatch.sandbox import trust
 
 Write = Callable[[Any], None]  # fills a new group of h5py
 
@@ -85,6 +87,7 @@ class GrowingFile:
             with h5py.File(file.name, "r+") as whole:
                 for part in parts:
                     _copy_new(part, whole)
+        trust(walk_h5, self.path)
         for part in parts:
             part.unlink()
         self._merged, self._waiting = len(self.keys) - len(self._unsaved), 0
@@ -103,6 +106,7 @@ class GrowingFile:
                 write(h5.create_group(key))
         with write_atomically(path) as file:
             file.write(image.getbuffer())
+        trust(walk_h5, path)
 
     def _adopt(self) -> None:
         """Make sure of a readable file with these settings, and take over what a killed process left."""
