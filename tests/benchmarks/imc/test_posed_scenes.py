@@ -91,7 +91,7 @@ WRONG: dict[str, tuple[Callable[[Path], object], list[str]]] = {
     "rotation": (lambda f: rewrite(f / "calibration" / "calibration_1.h5", "R", np.ones((3, 3))), ["not a rotation"]),
     "skew": (lambda f: rewrite(f / "calibration" / "calibration_1.h5", "K", [[9, 2, 1], [0, 9, 1], [0, 0, 1.0]]),
              ["calibration_1.h5", "no skew"]),
-    "cut off": (lambda f: (f / "calibration" / "calibration_1.h5").write_bytes(b"\x89HDF"), ["cannot be read"]),
+    "cut off": (lambda f: (f / "calibration" / "calibration_1.h5").write_bytes(b"\x89HDF"), ["not a readable"]),
 }  # fmt: skip
 
 
