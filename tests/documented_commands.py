@@ -61,7 +61,7 @@ ENDED_BY_SIGINT = (130, -signal.SIGINT)
 class Command:
     page: str
     line: int
-    kind: str  # "shell", "python", or "hloc": Python that needs hloc
+    kind: str  # "shell", "python", "hloc" (Python that needs hloc) or a path: of a file to put into hloc
     text: str
 
 
@@ -89,8 +89,8 @@ def find_commands(page: Path) -> Iterator[Command]:
                 continue
             if kind == "python":
                 yield Command(name, start, "python", "\n".join(fence))
-            elif kind == "python hloc":
-                yield Command(name, start, "hloc", "\n".join(fence))
+            elif kind.startswith("python hloc"):
+                yield Command(name, start, kind.removeprefix("python "), "\n".join(fence))
             elif kind in ("", "sh") and not _is_tree(fence):
                 yield from _statements(name, start, fence)
             fence = None
@@ -176,7 +176,8 @@ class Reader:
 
     def environment(self) -> dict[str, str]:
         path = f"{self.here / '.venv' / 'bin'}:{os.environ['PATH']}"
-        asked = {"PATH": path, "PYTHONPATH": str(self.here / "src"), "COLUMNS": "160"}
+        packages = f"{self.here / 'src'}:{os.environ.get('PYTHONPATH', '')}"
+        asked = {"PATH": path, "PYTHONPATH": packages, "COLUMNS": "160"}
         # pip resolves and builds what a page installs but leaves the environment alone
         return {"DATA": str(self.here / "data"), **os.environ, **asked, "PIP_DRY_RUN": "1"}
 
@@ -184,8 +185,13 @@ class Reader:
         for left_out, reason in NOT_RUN.items():
             if command.kind == "shell" and left_out.search(command.text):
                 return Row(command, None, 0, f"left out: {reason}")
-        if command.kind == "hloc" and importlib.util.find_spec("hloc") is None:
-            return Row(command, None, 0, "left out: hloc is not installed")
+        if command.kind.startswith("hloc"):
+            hloc = importlib.util.find_spec("hloc")
+            if hloc is None or hloc.origin is None:
+                return Row(command, None, 0, "left out: hloc is not installed")
+            if "/" in command.kind:
+                Path(hloc.origin).parents[1].joinpath(command.kind).write_text(command.text, encoding="utf-8")
+                return Row(command, 0, 0, "put into hloc")
         with self.log.open("a", encoding="utf-8") as log:
             log.write(f"\n{command.page}:{command.line}\n$ {command.text}\n")
             log.flush()
