@@ -26,21 +26,21 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 def test_the_line_has_count_rate_and_time_left() -> None:
-    assert progress_line(12, 80, 3.1) == "12 of 80 photos  3.1 photos/s  0:22 left"
-    assert progress_line(1200, 100_000, 0.5) == "1,200 of 100,000 photos  0.5 photos/s  54:53:20 left"
+    assert progress_line(12, 80, 3.1, "photos") == "12 of 80 photos  3.1 photos/s  0:22 left"
+    assert progress_line(1200, 100_000, 0.5, "photos") == "1,200 of 100,000 photos  0.5 photos/s  54:53:20 left"
     assert progress_line(6656, 6656, 1052.3, "patches") == "6,656 of 6,656 patches  1,050 patches/s"
-    assert progress_line(80, 80, 3.1234) == "80 of 80 photos  3.12 photos/s"
-    assert progress_line(0, 80, 0) == "0 of 80 photos  0 photos/s"
+    assert progress_line(80, 80, 3.1234, "photos") == "80 of 80 photos  3.12 photos/s"
+    assert progress_line(0, 80, 0, "photos") == "0 of 80 photos  0 photos/s"
     assert progress_line(12, 80, 3.1, "pairs", "loss 0.3") == "12 of 80 pairs  3.1 pairs/s  0:22 left  loss 0.3"
 
 
 def test_piped_there_is_a_line_from_time_to_time_and_one_at_the_end(clock: list[float]) -> None:
     stream = io.StringIO()
     with ProgressBar(stream, every=10) as bar:
-        bar.count(4, 10)  # found in the file: they do not count for the rate
+        bar.count(4, 10, "photos")  # found in the file: they do not count for the rate
         for done, seconds in ((5, 3), (6, 6), (7, 12), (8, 14), (10, 15)):
             clock[0] = 100 + seconds
-            bar.count(done, 10)
+            bar.count(done, 10, "photos")
     assert stream.getvalue().splitlines() == [
         "7 of 10 photos  0.25 photos/s  0:12 left",
         "10 of 10 photos  0.4 photos/s",
@@ -54,12 +54,12 @@ def test_in_a_terminal_there_is_a_bar_and_messages_stand_above(
     monkeypatch.setenv("COLUMNS", "100")
     stream = Terminal()
     with ProgressBar(stream) as bar:
-        bar.count(0, 3)
+        bar.count(0, 3, "photos")
         clock[0] += 1
-        bar.count(1, 3)
+        bar.count(1, 3, "photos")
         bar.say("a message [with brackets]")
         clock[0] += 1
-        bar.count(2, 3)
+        bar.count(2, 3, "photos")
     shown = stream.getvalue()
     assert "━" in shown and "1 of 3 photos  1 photos/s  0:02 left" in shown
     first, message, second = (shown.index(text) for text in ("1 of 3", "a message [with brackets]\n", "2 of 3"))

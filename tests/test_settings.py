@@ -7,7 +7,18 @@ from typing import Any, Literal
 import pytest
 
 from keypatch.errors import RecipeError
-from keypatch.settings import Setting, apply_settings, build, checked, list_settings, option, to_plain, to_toml
+from keypatch.settings import (
+    Setting,
+    apply_settings,
+    build,
+    checked,
+    choose_from,
+    did_you_mean,
+    list_settings,
+    option,
+    to_plain,
+    to_toml,
+)
 
 
 @dataclass(frozen=True)
@@ -81,7 +92,7 @@ def test_settings_replace_fields_in_any_order(settings: list[str], value: Outer)
     ("setting", "message"),
     [
         ("shape=square", r"--set shape=square: Square needs side; add --set shape\.side=VALUE\."),
-        ("shape=squre", 'there is no "squre". Choose one of round, square. Did you mean "square"?'),
+        ("shape=squre", 'there is no "squre". Did you mean "square"[?] Choose one of round, square.'),
         ("shape=3", "expected a table with type = one of round, square"),
         ("inner=3", "must be Inner, not 3"),
         ("inner.count=2.5", "must be an integer, not 2.5"),
@@ -112,3 +123,18 @@ def test_a_number_must_be_finite_and_an_integer_is_a_number() -> None:
     for wrong in (float("nan"), float("inf"), True, "2"):
         with pytest.raises(RecipeError, match="x must be a finite number"):
             checked(wrong, float, "x")
+
+
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [("hynt", "hynet-notredame"), ("HardNet", "hardnet"), ("sfit", "sift"), ("nothing", "")],
+)
+def test_the_nearest_name_is_found_by_its_first_part_and_in_capitals_too(name: str, near: str) -> None:
+    known = ["sift", "hynet-notredame", "hardnet_star", "hardnet"]
+    assert did_you_mean(name, known) == (f' Did you mean "{near}"?' if near else "")
+
+
+def test_many_names_are_not_printed() -> None:
+    names = [f"net{number}" for number in range(13)]
+    assert choose_from("nt0", names[:2]).endswith('Did you mean "net0"? Choose one of net0, net1.')
+    assert choose_from("net", names, "`keypatch list networks`").endswith("`keypatch list networks` shows all 13.")

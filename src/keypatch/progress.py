@@ -32,8 +32,8 @@ class Progress:
             return progress
         return Progress() if progress is None else _Calling(progress)
 
-    def count(self, done: int, total: int, unit: str = "photos", detail: str = "") -> None:
-        """So many of all are done; another unit, another total or fewer done begin another stage."""
+    def count(self, done: int, total: int, unit: str, detail: str = "") -> None:
+        """So many photos (the unit) of all are done; another unit, another total or fewer done begin another stage."""
 
     def note(self, message: str) -> None:
         """Tell the user what is being done."""
@@ -47,7 +47,7 @@ class _Calling(Progress):
     def __init__(self, callback: Callback) -> None:
         self.callback = callback
 
-    def count(self, done: int, total: int, unit: str = "photos", detail: str = "") -> None:
+    def count(self, done: int, total: int, unit: str, detail: str = "") -> None:
         self.callback(done, total, unit)
 
 
@@ -77,7 +77,7 @@ class ProgressBar(Progress):
         self._close()
         self.warnings.__exit__(None, None, None)
 
-    def count(self, done: int, total: int, unit: str = "photos", detail: str = "") -> None:
+    def count(self, done: int, total: int, unit: str, detail: str = "") -> None:
         now = time.monotonic()
         if self.stage != (unit, total) or done < self.done:
             self._close()
@@ -140,7 +140,7 @@ def track(items: Collection[Item], unit: str, progress: Progress | Callback | No
         telling.count(done, total, unit)
 
 
-def progress_line(done: int, total: int, rate: float, unit: str = "photos", detail: str = "") -> str:
+def progress_line(done: int, total: int, rate: float, unit: str, detail: str = "") -> str:
     """ "12 of 80 photos  3.1 photos/s  0:22 left"."""
     left = f"  {_clock((total - done) / rate)} left" if rate > 0 and done < total else ""
     more = f"  {detail}" if detail else ""

@@ -9,8 +9,9 @@ import difflib
 import json
 import math
 import operator
+import re
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import MISSING, dataclass
 from pathlib import Path
@@ -18,6 +19,8 @@ from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from keypatch.errors import RecipeError
+
+MANY = 12  # names: more are not printed in an error
 
 T = TypeVar("T")
 Types = Mapping[Any, Mapping[str, Any]]
@@ -301,15 +304,24 @@ def _named(table: Mapping[str, Any], value: Any, where: str, types: Types) -> An
     if not isinstance(name, str):
         raise RecipeError(f"{where}: expected a table with type = one of {', '.join(table)}.")
     if name not in table:
-        close = did_you_mean(name, table)
-        raise RecipeError(f'{where}: there is no "{name}". Choose one of {", ".join(table)}.{close}')
+        raise RecipeError(f'{where}: there is no "{name}".{choose_from(name, table)}')
     return build(table[name], given, where, types)
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """A sentence to append, or nothing."""
-    near = difflib.get_close_matches(name, list(known), 1)
-    return f' Did you mean "{near[0]}"?' if near else ""
+    """A sentence to append, or nothing. The first part of a name may stand for it: "hynt" for "hynet-notredame"."""
+    whole = {each.lower(): each for each in known}
+    parts = {re.split("[-_]", each)[0]: each for each in whole.values()}
+    for meant in (whole, parts):
+        if near := difflib.get_close_matches(name.lower(), meant, 1):
+            return f' Did you mean "{meant[near[0]]}"?'
+    return ""
+
+
+def choose_from(name: str, known: Collection[str], where: str = "`keypatch list`") -> str:
+    """Sentences to append: what may have been meant, and all names; of many, where they are listed."""
+    listed = f"Choose one of {', '.join(known)}." if len(known) <= MANY else f"{where} shows all {len(known)}."
+    return f"{did_you_mean(name, known)} {listed}"
 
 
 def no_field(kind: Any, name: str, hint: str = "") -> str:

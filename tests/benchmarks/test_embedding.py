@@ -52,6 +52,7 @@ def test_classes_that_are_apart_are_found(images: PatchSet) -> None:
     assert 0.5 < result.scores["nmi"] <= 1 and result.scores["nmi.sd"] > 0  # random starts miss some of the five
     assert result.benchmark == "embedding" and result.settings["classes"] == CLASSES
     assert "k-means, 5 random starts from seed 0" in result.settings["clustering"]
+    assert result.conditions().endswith("clustering k-means, 5 random starts from seed 0")
 
 
 def test_the_result_has_the_card_of_the_set_where_there_is_one(images: PatchSet) -> None:

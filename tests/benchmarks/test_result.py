@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from keypatch.benchmarks import Replicates, Result
+from keypatch.benchmarks import Comparison, Replicates, Result
 from keypatch.errors import DataError, KeypatchError
 from keypatch.metrics import Curve
 from keypatch.provenance import provenance
@@ -146,3 +146,21 @@ def test_notes_are_in_the_file_where_there_are_any(tmp_path: Path) -> None:
     assert "notes" not in RESULT.to_json()
     replace(RESULT, notes={"trained_on": "liberty"}).save(tmp_path / "result.json")
     assert Result.load(tmp_path / "result.json").notes == {"trained_on": "liberty"}
+
+
+def test_the_settings_that_decide_stand_above_the_table_of_a_notebook() -> None:
+    settings = {"estimator": "magsac", "threshold": 1.25, "ratio": None, "pairs": 1234, "seeds": [0], "rule": "spread"}
+    nested = {"features": {"keypoints": 2048, "detector": "dog", "rule": "strongest"}, "short_side": None}
+    flat = replace(RESULT, benchmark="stereo", settings=settings | {"keypoints": 8000})
+    planar = replace(RESULT, benchmark="homography", settings=settings | nested)
+    decisive = "estimator magsac, threshold 1.25 px, ratio none, keypoints"
+    assert flat.conditions() == f"{decisive} 8,000, rule spread, pairs 1,234"
+    assert planar.conditions().startswith(f"{decisive} 2,048,")
+    page = flat._repr_html_()
+    assert page.index(flat.conditions()) < page.index("<thead>")
+    assert compare_rows(flat).index(flat.conditions()) < compare_rows(flat).index("<thead>")
+    assert replace(RESULT, benchmark="mine").conditions() == ""
+
+
+def compare_rows(result: Result) -> str:
+    return Comparison(result, result, {})._repr_html_()

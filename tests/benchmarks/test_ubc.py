@@ -118,6 +118,7 @@ def test_the_result_says_what_was_scored(folder: Path) -> None:
     result = evaluate_ubc(MeanPixels(), folder, Ubc(rule="hynet"))
     assert (result.benchmark, result.descriptor) == ("ubc", "pixels")
     assert result.settings["rule"] == "hynet"
+    assert result.conditions() == "rule hynet"
     assert result.settings["pairs"] == {"m50_200_200_0": 200, "other": 200}
     assert len(result.provenance.hashes["data"]) == 64
     assert evaluate_ubc(MeanPixels(), folder).scores["fpr95.other"] <= result.scores["fpr95.other"]

@@ -24,6 +24,7 @@ def test_headline_scores_are_printed_in_percent_with_their_interval(
     out = tmp_path / "result.json"
     shown = keypatch("evaluate", "rootsift", "--data", phototour, "--out", out)
     assert shown.code == 0 and shown.err == ""
+    assert shown.out.splitlines()[:2] == ["rootsift on ubc, small", "rule rank"]
     assert str(out) in shown.out
     result = json.loads(out.read_text())
     assert result["descriptor"] == "rootsift"
@@ -59,8 +60,8 @@ def test_hpatches_has_its_tasks_above_and_its_sequences_below(keypatch: Callable
     shown = keypatch("evaluate", "sift", "--on", "hpatches", "--data", strips)
     assert shown.code == 0
     first = [line.split()[0] for line in shown.out.splitlines() if line and not line.startswith(" ")]
-    assert first[:5] == ["sift", "verification", "verification", "matching", "retrieval"]
-    assert first[5:] == ["all", "i", "v", "i_light", "v_view", *first[-1:]]
+    assert first[:6] == ["sift", "split", "verification", "verification", "matching", "retrieval"]
+    assert first[6:] == ["all", "i", "v", "i_light", "v_view", *first[-1:]]
     titles = next(line for line in shown.out.splitlines() if "rank-1" in line)
     levels = ("easy", "hard", "tough")
     assert " ".join(titles.split()) == " ".join(
@@ -110,7 +111,6 @@ def test_help_says_where_every_benchmark_is_named(keypatch: Callable) -> None:
         (["sift", "--set", "sequences=boat"], ['Ubc has no field "sequences"', "rule"]),
         (["sift", "--on", "hpatches", "--set", "rule=hynet"], ['Hpatches has no field "rule"', "sequences"]),
         (["sift", "--rule", "hynet"], ["No such option", "--rule"]),
-        (["sift", "--device", "tpu", "--out", "no/such/folder/r.json"], ["no/such/folder"]),
         (["features.h5"], ["features.h5 is a feature file", "homography"]),
     ],
 )

@@ -5,7 +5,7 @@ import io
 import pytest
 from rich.console import Console
 
-from keypatch.cli.printing import PIPED_WIDTH, open_console, print_table
+from keypatch.cli.printing import PIPED_WIDTH, open_console, print_facts, print_table
 
 COLUMNS, ROWS = ["", "a %", "b %", "c"], [["first", "1.00", "2.00", ""], ["second", "3.00", "4.00", "5"]]
 
@@ -33,3 +33,11 @@ def test_a_pipe_has_no_right_edge_unless_columns_says_so(monkeypatch: pytest.Mon
     for nonsense in ("wide", "0"):
         monkeypatch.setenv("COLUMNS", nonsense)
         assert open_console().width == PIPED_WIDTH
+
+
+def test_lines_end_where_their_text_ends(capsys: pytest.CaptureFixture[str]) -> None:
+    print_table(open_console(), ["", "what"], [("a", "short"), ("b", "long " * 100)])
+    print_facts(open_console(), {"a": "short", "b": "x" * 500})
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 5 and all(line == line.rstrip() for line in lines)
+    assert max(map(len, lines)) > 500 and sorted(map(len, lines))[1] < 20

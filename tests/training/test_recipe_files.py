@@ -93,5 +93,6 @@ def test_a_wrong_setting_lists_what_there_is(setting: str, message: str) -> None
 
 
 def test_an_unknown_recipe_names_the_nearest() -> None:
-    with pytest.raises(RecipeError, match='Did you mean "hardnet"'):
+    with pytest.raises(RecipeError, match='Did you mean "hardnet"') as caught:
         find_recipe("hardnett")
+    assert len(str(caught.value)) < 120 and "`keypatch list recipes` shows all" in str(caught.value)

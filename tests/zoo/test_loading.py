@@ -125,7 +125,7 @@ def test_a_damaged_shipped_weight_is_noticed(shelf: Path) -> None:
     ("name", "words"),
     [
         ("rootsfit", 'no descriptor, run folder or weight file "rootsfit". Did you mean "rootsift"[?]'),
-        ("qqqq", 'weight file "qqqq". Descriptors known by name: sift, rootsift'),
+        ("qqqq", 'weight file "qqqq". Choose one of sift, rootsift'),
         ("runs/none", 'weight file "runs/none"'),
     ],
 )

@@ -73,7 +73,8 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         heads = ["score", self.first.descriptor, self.second.descriptor, "difference", "95 % interval", "better"]
-        return html_table(f"{self.first.benchmark}, paired", heads, map(self._row, self.differences.values()))
+        rows = map(self._row, self.differences.values())
+        return html_table(f"{self.first.benchmark}, paired", heads, rows, self.first.conditions())
 
     def _row(self, found: Difference) -> list[str]:
         score = find_score(found.score)

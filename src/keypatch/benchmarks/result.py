@@ -2,6 +2,7 @@
 
 import json
 import math
+import textwrap
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keypatch.benchmarks.scores import find_score
-from keypatch.benchmarks.table import headline_scores
+from keypatch.benchmarks.table import BENCHMARKS, headline_scores
 from keypatch.describers.protocol import Describer, HasWeights
 from keypatch.errors import DataError
 from keypatch.files import Format, write_text
@@ -22,6 +23,7 @@ from keypatch.provenance import Provenance, provenance
 
 FORMAT = Format("keypatch-result", 2, "result file")  # 1 had no replicates and no pictures
 
+_IN_PIXELS = ("threshold", "max_error", "short_side", "pixels")
 _PNG = b"\x89PNG\r\n\x1a\n"
 
 
@@ -80,6 +82,15 @@ class Result:
             (find_score(name).label, self._with_interval(name), self._units(name)) for name in headline_scores(self)
         ]
 
+    def conditions(self) -> str:
+        """The settings that decide the scores, for people: "estimator magsac, threshold 1.25 px, ratio 0.9, ..."."""
+        features = self.settings.get("features")
+        recorded = {**features, **self.settings} if isinstance(features, Mapping) else self.settings
+        names = BENCHMARKS[self.benchmark].conditions if self.benchmark in BENCHMARKS else ()
+        return ", ".join(
+            f"{name.replace('_', ' ')} {_said(name, recorded[name])}" for name in names if name in recorded
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values, without curves, pictures and replicates."""
         intervals = {name: self.interval(name) for name in self.replicates}
@@ -99,7 +110,7 @@ class Result:
 
     def _repr_html_(self) -> str:
         caption = f"{self.descriptor}, {self.benchmark} {self.settings.get('data', '')}".rstrip()
-        return html_table(caption, ["score", "95 % interval", "over"], self.headline())
+        return html_table(caption, ["score", "95 % interval", "over"], self.headline(), self.conditions())
 
     def _with_interval(self, name: str) -> str:
         """ "2.33 (2.01-2.70)"."""
@@ -161,11 +172,12 @@ class Result:
         return cls.from_json(FORMAT.read_json(Path(path)), str(path))
 
 
-def html_table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table for a notebook."""
+def html_table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[str]], conditions: str = "") -> str:
+    """A table for a notebook, below the settings that decide its scores."""
+    above = escape(caption) + f"<br><small>{escape(conditions)}</small>" * bool(conditions)
     head = "".join(f"<th>{escape(cell)}</th>" for cell in heads)
     lines = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
-    return f"<table><caption>{escape(caption)}</caption><thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table>"
+    return f"<table><caption>{above}</caption><thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table>"
 
 
 def provenance_of(describer: Describer, data_hash: str) -> Provenance:
@@ -176,6 +188,14 @@ def provenance_of(describer: Describer, data_hash: str) -> Provenance:
 def weights_of(describer: Describer) -> dict[str, str]:
     """The hash of a describer's weights as the provenance names it; nothing for one without weights."""
     return {"weights": describer.weights_hash} if isinstance(describer, HasWeights) else {}
+
+
+def _said(name: str, value: object) -> str:
+    """A setting as a person reads it."""
+    if value is None or isinstance(value, bool):
+        return {None: "none", True: "yes", False: "no"}[value]
+    text = f"{value:,}" if isinstance(value, int) else f"{value:g}" if isinstance(value, float) else str(value)
+    return textwrap.shorten(text, 60, placeholder=" ...") + " px" * (name in _IN_PIXELS)
 
 
 def _short(values: NDArray[np.float64]) -> list[float | None]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from keypatch.benchmarks.scores import find_score
 from keypatch.errors import KeypatchError
 from keypatch.progress import Progress
-from keypatch.settings import did_you_mean
+from keypatch.settings import choose_from
 
 if TYPE_CHECKING:
     from keypatch.benchmarks.result import Result
@@ -27,6 +27,7 @@ class Benchmark:
     kind: str
     line: str
     headline: tuple[str, ...]  # patterns of the names of the scores that papers print
+    conditions: tuple[str, ...]  # the settings that decide the scores: they stand above every table
     on_patches: bool = False  # the data are a patch set, as open_patches takes it
     details: tuple[str, ...] = ()  # kinds of scores (`find_score`) to print below the headline; all if none is named
     takes: tuple[Given, ...] = ()  # what others have computed, instead of a descriptor
@@ -47,8 +48,7 @@ class Benchmark:
 def find_benchmark(name: str) -> Benchmark:
     """The benchmark of that name; KeypatchError names those there are."""
     if name not in BENCHMARKS:
-        close = did_you_mean(name, BENCHMARKS)
-        raise KeypatchError(f'There is no benchmark "{name}".{close} Choose one of {", ".join(BENCHMARKS)}.')
+        raise KeypatchError(f'There is no benchmark "{name}".{choose_from(name, BENCHMARKS)}')
     return BENCHMARKS[name]
 
 
@@ -88,12 +88,15 @@ def kind_of(path: Path) -> Given | None:
     return next((kind for pattern, kind in kinds.items() if next(path.glob(pattern), None)), None)
 
 
+_OF_PHOTOS = ("keypoints", "rule", "detector")
+
 BENCHMARKS = {
     "ubc": Benchmark(
         "ubc",
         "Ubc",
         "PhotoTour patches: FPR95, average precision and curves of every pair list; rank-1 over the points",
         headline=("fpr95.*", "rank1"),
+        conditions=("rule",),
         on_patches=True,
     ),
     "hpatches": Benchmark(
@@ -101,6 +104,7 @@ BENCHMARKS = {
         "Hpatches",
         "HPatches strips: verification, matching and retrieval of easy, hard and tough patches",
         headline=("verification.ap", "verification.auc", "matching.map", "retrieval.map"),
+        conditions=("split", "tasks", "distance", "ap", "ties", "pca"),
         details=(*(f"matching.map.{level}" for level in "eht"), *(f"rank1.{level}" for level in "eht")),
         takes=("folder of csv descriptors",),
     ),
@@ -109,6 +113,7 @@ BENCHMARKS = {
         "Homography",
         "photos of planes with known homographies: matching accuracy at 1 to 10 pixels, homography accuracy",
         headline=("mma3", "accuracy3", "auc5"),
+        conditions=("estimator", "threshold", "ratio", *_OF_PHOTOS, "short_side"),
         details=("mma1", "mma3", "mma5", "mma10", "accuracy3", "auc5", "count.matches", "count.within3"),
         takes=("feature file",),
     ),
@@ -117,6 +122,7 @@ BENCHMARKS = {
         "Stereo",
         "photos with known cameras, in pairs: mean average accuracy of the relative pose at 10 and 5 degrees",
         headline=("maa10", "maa5"),
+        conditions=("estimator", "threshold", "ratio", *_OF_PHOTOS, "pairs"),
         takes=("feature file", "folder of keypoints.h5"),
     ),
     "multiview": Benchmark(
@@ -124,6 +130,7 @@ BENCHMARKS = {
         "Multiview",
         "photos with known cameras, in bags of 5, 10 and 25 through COLMAP: accuracy of the poses in its models",
         headline=("maa10", "maa5"),
+        conditions=("pycolmap", "max_error", "ratio", *_OF_PHOTOS, "known_cameras"),
         takes=("feature file", "folder of keypoints.h5"),
     ),
     "sfm": Benchmark(
@@ -131,6 +138,7 @@ BENCHMARKS = {
         "Sfm",
         "photos reconstructed by COLMAP: registered photos, points, track length, reprojection error",
         headline=("registered", "count.points", "count.observations", "track_length", "error.reprojection"),
+        conditions=("colmap", "max_error", "ratio", *_OF_PHOTOS, "known_cameras"),
         takes=("feature file", "folder of descriptors/*.bin"),
     ),
     "embedding": Benchmark(
@@ -138,6 +146,7 @@ BENCHMARKS = {
         "Embedding",
         "images in class folders, or any patches: Recall@K among all, NMI and F1 of k-means clusters",
         headline=("recall@1", "nmi", "f1"),
+        conditions=("images", "classes", "clustering"),
         on_patches=True,
     ),
     "rotation": Benchmark(
@@ -145,5 +154,6 @@ BENCHMARKS = {
         "Rotation",
         "photos turned in steps of 15 degrees: of the keypoints found again, those matched correctly",
         headline=("share",),
+        conditions=("step", "pixels", *_OF_PHOTOS),
     ),
 }

@@ -16,7 +16,7 @@ from keypatch.settings import (
     about_field,
     apply_changes,
     choices,
-    did_you_mean,
+    choose_from,
     field_names,
     shown,
     without_none,
@@ -119,8 +119,7 @@ def _of_setting(owners: Mapping[str, str], names: Iterable[str], setting: str) -
     if first in names:
         return change
     if first not in owners:
-        close = did_you_mean(first, owners)
-        raise RecipeError(f'{change.where}: there is no option "{first}". The options: {", ".join(owners)}.{close}')
+        raise RecipeError(f'{change.where}: there is no option "{first}".{choose_from(first, owners, "--help")}')
     return dataclasses.replace(change, path=(owners[first], *change.path))
 
 

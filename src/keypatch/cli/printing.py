@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from rich.console import Console
 from rich.table import Table
 
-PIPED_WIDTH = 400  # a file has no right edge: nothing is wrapped, unless $COLUMNS says where it ends
+PIPED_WIDTH = 10_000  # a file has no right edge: nothing is wrapped, unless $COLUMNS says where it ends
 GAP = 3  # spaces between columns
 
 
@@ -33,7 +33,7 @@ def print_table(
         for line in lines:
             if any(line[index] for index in shown[1:]):
                 table.add_row(*(line[index] for index in shown))
-        console.print(table)
+        _print(console, table)
 
 
 def print_facts(console: Console, facts: Mapping[str, str]) -> None:
@@ -42,7 +42,14 @@ def print_facts(console: Console, facts: Mapping[str, str]) -> None:
     table.add_column(overflow="fold")
     for name, value in facts.items():
         table.add_row(name, value)
-    console.print(table)
+    _print(console, table)
+
+
+def _print(console: Console, table: Table) -> None:
+    """Without the spaces that fill every line up to the longest one."""
+    with console.capture() as made:
+        console.print(table)
+    console.file.write("".join(f"{line.rstrip()}\n" for line in made.get().splitlines()))
 
 
 def _fitting(width: int, columns: Sequence[str], lines: Sequence[Sequence[str]]) -> Iterator[list[int]]:

@@ -14,8 +14,9 @@ ROWS = 24  # of details
 
 
 def print_result(console: Console, result: Result) -> int:
-    """The headline scores, one to a line with its 95 % interval, and a table of others; how many were printed."""
+    """The conditions, the headline scores with their 95 % intervals, and a table of others; how many were printed."""
     headline = headline_scores(result)
+    _print_conditions(console, result)
     print_table(console, ["", "95 % interval", "over"], result.headline(), numbers=True)
     details = detail_scores(result)
     if details:
@@ -26,9 +27,16 @@ def print_result(console: Console, result: Result) -> int:
 
 def print_comparison(console: Console, results: Sequence[Result]) -> None:
     """A row per descriptor, with the scores that are compared in papers."""
+    _print_conditions(console, results[0])
     names = [name for name in results[0].scores if find_score(name).kind in COMPARED]
     lines = [[result.descriptor, *(result.number(name) for name in names)] for result in results]
     print_table(console, ["", *(find_score(name).label for name in names)], lines, numbers=True)
+
+
+def _print_conditions(console: Console, result: Result) -> None:
+    """The settings that decide the scores."""
+    if conditions := result.conditions():
+        console.print(conditions)
 
 
 def _print_details(console: Console, result: Result, names: Sequence[str]) -> list[str]:

@@ -66,7 +66,7 @@ def _listen(process: "subprocess.Popen[str]", job: MappingJob, progress: Progres
             progress.note(stage)
         registered = news.get("registered", registered + news.get("more", 0))
         if registered and stage == "mapping":
-            progress.count(registered, len(job.photos))
+            progress.count(registered, len(job.photos), "photos")
     process.stdin.close()
     return stage, end
 

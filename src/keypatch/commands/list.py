@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from keypatch.errors import KeypatchError
-from keypatch.settings import did_you_mean
+from keypatch.settings import choose_from, did_you_mean
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ def list_names(kind: str | None = None) -> dict[str, tuple[Name, ...]]:
     ['sift', 'rootsift']
     """
     if kind is not None and kind not in KINDS:
-        raise KeypatchError(f'There is no list of "{kind}". Choose one of {", ".join(KINDS)}.')
+        raise KeypatchError(f'There is no list of "{kind}".{choose_from(kind, KINDS)}')
     return {each: KINDS[each]() for each in KINDS if kind in (None, each)}
 
 

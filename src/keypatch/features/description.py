@@ -179,7 +179,7 @@ def _describe_all(photos: Sequence[Photo], work: _Work, file: GrowingFile, progr
     failures, workers = dict[str, str](), work.files.workers
     waiting = iter([photo for photo in photos if photo.name not in file.keys])
     done = sum(photo.name in file.keys for photo in photos)
-    progress.count(done, len(photos))
+    progress.count(done, len(photos), "photos")
     with StopWish() as stop, _pool(workers) as pool:
         running = dict[Future[Write], Photo]()
         stopping = False
@@ -199,7 +199,7 @@ def _describe_all(photos: Sequence[Photo], work: _Work, file: GrowingFile, progr
                 except DataError as error:
                     failures[photo.name] = f"{photo.origin}: {error}" if photo.origin else str(error)
                 done += 1
-                progress.count(done, len(photos))
+                progress.count(done, len(photos), "photos")
         if stop:
             has = counted(len(file.keys), "photo")
             raise Interrupted(f"{file.path} keeps the {has} described so far" if file.keys else "")

@@ -9,6 +9,7 @@ from torch import Tensor
 from keypatch.errors import MissingExtra, RecipeError
 from keypatch.losses.described import Described
 from keypatch.losses.measures import exactly
+from keypatch.settings import choose_from
 
 # Made anew in every step, the library's object would forget its histogram; `DynamicMargin` keeps it.
 _WITH_MEMORY = ("DynamicSoftMarginLoss",)
@@ -37,8 +38,9 @@ class MetricLearning:
     def _build(self) -> Any:
         known = _library()
         if self.loss not in known or self.loss in _WITH_MEMORY:
-            usable = ", ".join(sorted(set(known) - set(_WITH_MEMORY)))
-            raise RecipeError(f'MetricLearning: there is no usable loss "{self.loss}". Choose one of {usable}.')
+            usable = sorted(set(known) - set(_WITH_MEMORY))
+            hint = choose_from(self.loss, usable, "The documentation of pytorch-metric-learning")
+            raise RecipeError(f'MetricLearning: there is no usable loss "{self.loss}".{hint}')
         try:
             built = known[self.loss](**dict(map(_argument, self.arguments)))
         except (TypeError, KeyError, ValueError) as error:

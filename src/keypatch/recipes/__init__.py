@@ -22,7 +22,7 @@ from keypatch.recipes.hardnet import HARDNET
 from keypatch.recipes.hynet import HYNET
 from keypatch.recipes.sdgmnet import SDGMNET
 from keypatch.recipes.sosnet import SOSNET
-from keypatch.settings import did_you_mean
+from keypatch.settings import choose_from
 from keypatch.training import Recipe
 from keypatch.training.recipe_files import read_recipe
 
@@ -58,8 +58,8 @@ def find_recipe(name: str | Path) -> Recipe:
         path = path / "recipe.toml"
     if path.suffix == ".toml":
         return read_recipe(path)
-    hint = did_you_mean(str(name), RECIPES)
-    raise RecipeError(f'There is no recipe "{name}".{hint} Choose one of {", ".join(RECIPES)}, or a recipe.toml file.')
+    hint = choose_from(str(name), RECIPES, "`keypatch list recipes`")
+    raise RecipeError(f'There is no recipe or recipe.toml file "{name}".{hint}')
 
 
 __all__ = ["HARDNET", "HYNET", "PAPERS", "RECIPES", "SDGMNET", "SOSNET", "find_recipe"]

@@ -42,6 +42,7 @@ from keypatch.reports.tables import (
     summary_note,
     summary_table,
 )
+from keypatch.settings import choose_from
 
 ENDINGS = (".html", ".htm")
 MOST_DRAWN = 12  # descriptors with curves and pictures, the best by the first score: more nobody can tell apart
@@ -68,7 +69,9 @@ def report(
     sources = read_sources([results] if isinstance(results, str | Path | Result) else results)
     known = dict.fromkeys(source.result.descriptor for source in sources.results)
     if baseline is not None and baseline not in known:
-        raise KeypatchError(f'There is no result for the baseline "{baseline}". Choose one of {", ".join(known)}.')
+        raise KeypatchError(
+            f'There is no result for the baseline "{baseline}".{choose_from(baseline, known, "The page without one")}'
+        )
     write_text(path, build_page(sources, baseline, title))
     return path
 
@@ -157,6 +160,7 @@ class Section:
 
     title: str
     about: str
+    conditions: str
     differs: str
     summary: ScoreTable
     note: str
@@ -188,6 +192,7 @@ def _section(protocol: Protocol, numbers: Numbers, baseline: str | None) -> Sect
     return Section(
         title=protocol.title,
         about=f"{about[:1].upper()}{about[1:]}." if about else "",
+        conditions=entries[0].result.conditions(),
         differs=protocol.differs,
         summary=summary_table(protocol, numbers, published),
         note=summary_note(protocol),

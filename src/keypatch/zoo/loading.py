@@ -9,7 +9,7 @@ from keypatch.describers.protocol import Describer
 from keypatch.describers.sift import SiftDescriber
 from keypatch.errors import DataError, KeypatchError
 from keypatch.files import hash_file
-from keypatch.settings import did_you_mean
+from keypatch.settings import choose_from
 from keypatch.zoo.cards import HANDMADE, Card, shipped_cards, shipped_file
 
 if TYPE_CHECKING:
@@ -53,8 +53,8 @@ def load_network(name: str | Path) -> "tuple[NetworkSpec, PatchNetwork]":
     if not path.exists():
         known = [each.name for each in names()]
         raise KeypatchError(
-            f'There is no descriptor, run folder or weight file "{name}".{did_you_mean(str(name), known)} '
-            f"Descriptors known by name: {', '.join(known)}."
+            f'There is no descriptor, run folder or weight file "{name}".'
+            f"{choose_from(str(name), known, '`keypatch list descriptors`')}"
         )
     if path.is_dir() and not (path / "recipe.toml").exists():
         raise DataError(f"{path} has no recipe.toml, so it is not a run folder. Give a run folder or a file.")

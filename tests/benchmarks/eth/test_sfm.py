@@ -1,6 +1,7 @@
 """Reconstructions of a set in the ETH layout: a scene of known geometry, its files by struct, sqlite3 and Pillow."""
 
 import json
+import re
 import shutil
 import sqlite3
 import struct
@@ -183,6 +184,9 @@ def test_photos_alone_are_a_set_and_a_feature_file_is_a_descriptor(eth: Eth, mad
     result = evaluate_sfm(tmp_path / "points.h5", eth.data / "images")
     assert result.descriptor == "points" and result.settings["data"] == "images"
     assert result.settings["half_pixel_off"] is False and result.settings["known_cameras"] == 0
+    assert re.fullmatch(
+        r"colmap .*, max error \S+ px, ratio 0\.8, keypoints [\d,]+, .*known cameras 0", result.conditions()
+    )
     assert result.scores["registered"] == 1 and "error.rotation" not in result.scores
 
 

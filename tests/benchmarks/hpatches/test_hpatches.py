@@ -68,6 +68,9 @@ def test_any_set_is_scored_with_lists_of_its_own(strips: Path) -> None:
     result = evaluate_hpatches(Pixels(), strips, progress=lambda *step: steps.append(step))
     assert steps[-1] == (16 * 35, 16 * 35, "patches")
     assert result.settings["tasks"] == "drawn, seed 0" and result.settings["sequences"] == list(NAMES)
+    assert result.conditions() == (
+        "split all, tasks drawn, seed 0, distance L2, ap trapezoid, ties pessimistic, pca no"
+    )
     assert (result.settings["positives"], result.settings["queries"], result.settings["distractors"]) == (700, 7, 14)
     for name in HEADLINE:
         assert 0.3 < result.scores[name] < 1 and name in result.replicates, name

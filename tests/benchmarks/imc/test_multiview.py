@@ -1,5 +1,6 @@
 """The multiview task: which bags there are, models of exact correspondences, what is kept and not done again."""
 
+import re
 import sys
 from dataclasses import replace
 from importlib.util import find_spec
@@ -141,6 +142,9 @@ def test_models_of_exact_correspondences_have_exact_poses_and_are_kept(
     assert result.scores["track_length"] > 4 and told[-1] == (1, 1, "bags")
     assert result.settings["bags"] == {"5": 1} and result.settings["bags_left_out"] == [25]
     assert result.settings["known_cameras"] is False and result.settings["pycolmap"]
+    assert re.fullmatch(
+        r"pycolmap \S+, max error 4 px, ratio 0\.9, keypoints [\d,]+, .*known cameras no", result.conditions()
+    )
     (kept,) = (tmp_path / "kept").iterdir()
     assert {path.name for path in kept.glob("*bag*")} == {"5bag_000.json"}
 

@@ -52,6 +52,7 @@ def test_everything_that_a_score_depends_on_is_recorded(ring: Any, tmp_path: Pat
     wanted |= {"ratio": 0.9, "neighbours": "exact", "pairs": 5, "photos": 6, "scenes": ["ring"], "reach": 1}
     assert {key: result.settings[key] for key in wanted} == wanted
     assert result.settings["estimator_version"].startswith("OpenCV ")
+    assert result.conditions() == "estimator magsac, threshold 1.25 px, ratio 0.9, keypoints 260, pairs 5"
     assert result.settings["pairs_chosen_by"].startswith("all pairs: the scene has no lists")
     assert result.descriptor == "toy" and set(result.provenance.hashes) == {"data", "features"}
     assert {name: (each.units, each.count) for name, each in result.replicates.items()} == {

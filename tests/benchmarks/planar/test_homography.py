@@ -193,6 +193,9 @@ def test_rootsift_finds_the_homographies_again(warped: Path) -> None:
     expected = {"data": "warped", "pairs": 3, "threshold": 1.0, "seeds": [0, 1], "accurate": [1, 3, 5], "ratio": None}
     assert expected.items() <= result.settings.items()
     assert result.settings["within"] == list(range(1, 11)) and result.settings["features"]["keypoints"] == 300
+    assert result.conditions() == (
+        "estimator magsac, threshold 1 px, ratio none, keypoints 300, rule spread, detector dog, short side none"
+    )
     [(title, png)] = result.pictures.items()
     assert title.endswith(".ppm") and Image.open(BytesIO(png)).format == "PNG"
     again = evaluate_homography(load("rootsift"), warped, replace(FEW, pictures=False))

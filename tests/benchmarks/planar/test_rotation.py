@@ -108,6 +108,7 @@ def test_the_result_names_its_photos_and_its_tolerances_and_is_repeatable(photos
     named = {"data": "camera.png, coffee.png", "pixels": 3.0, "octaves": 0.25, "degrees": 15.0, "step": 170}
     assert named.items() <= result.settings.items()
     assert result.settings["features"]["keypoints"] == 120
+    assert result.conditions() == "step 170, pixels 3 px, keypoints 120, rule spread, detector dog"
     again = evaluate_rotation(Blind(), photos, COARSE)
     assert again.scores == result.scores
     assert again.provenance.hashes == result.provenance.hashes
