@@ -77,7 +77,9 @@ def test_every_setting_says_what_it_means_and_can_be_set_to_its_default(name: st
 
 @pytest.mark.parametrize("name", BENCHMARKS)
 def test_every_benchmark_has_a_page_that_names_its_settings(name: str) -> None:
-    page = (DOCS / f"{name}.md").read_text(encoding="utf-8")
+    path = DOCS / f"{name}.md"
+    assert path.exists(), f"docs/benchmarks/{name}.md is missing: write what it measures, its settings and its scores"
+    page = path.read_text(encoding="utf-8")
     fields = [each.name for each in dataclasses.fields(BENCHMARKS[name].settings) if each.name != "extraction"]
     assert [field for field in fields if f"`{field}" not in page] == []
     assert f"({name}.md)" in (DOCS / "README.md").read_text(encoding="utf-8")

@@ -50,3 +50,16 @@ def test_a_recipe_file_is_shown_too(tmp_path: Path) -> None:
 def test_neither_a_list_nor_a_recipe_raises() -> None:
     with pytest.raises(KeypatchError, match=r'no list, recipe or benchmark "hardnt"\. Did you mean "hardnet"'):
         recipe_text("hardnt")
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("grid", '"grid" is a detector, not a recipe or benchmark. Its settings: step, sigma.'),
+        ("SpreadOut", '"SpreadOut" is a loss, not a recipe or benchmark. Its settings: kind, pairs, beta, weight.'),
+    ],
+)
+def test_a_part_says_what_it_is_and_its_settings(name: str, sentence: str) -> None:
+    with pytest.raises(KeypatchError) as caught:
+        recipe_text(name)
+    assert str(caught.value) == sentence

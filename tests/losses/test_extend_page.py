@@ -51,6 +51,9 @@ def test_the_detector_finds_corners_as_a_detector_should(names: dict[str, Any]) 
     keypoints = names["Corners"]()(image)
     assert {(40, 30), (69, 30), (40, 49), (69, 49)} == {(round(x), round(y)) for x, y in keypoints.xy.tolist()}
     assert len(names["Corners"]()(np.zeros((5, 5), np.uint8))) == 0
+    assert names["Corners"]()(np.random.default_rng(0).integers(0, 256, (5, 5), dtype=np.uint8)).response is not None
+    with pytest.raises(KeypatchError, match=r"sigma is 0\.0; it must be above 0"):
+        names["Corners"](sigma=0.0)
     with pytest.raises(KeypatchError, match="The corner detector needs a grey image"):
         names["Corners"]()(np.zeros((90, 90, 3), np.uint8))
 

@@ -1,5 +1,6 @@
 """The names that commands and recipe files take, each with a line that says what it is."""
 
+import dataclasses
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -29,12 +30,19 @@ def list_names(kind: str | None = None) -> dict[str, tuple[Name, ...]]:
 def recipe_text(name: str) -> str:
     """A recipe by its name, or from a recipe.toml, with every field, as it would stand in a recipe.toml."""
     from keypatch.benchmarks.table import BENCHMARKS
+    from keypatch.detection import DETECTORS
+    from keypatch.losses import TERMS
+    from keypatch.networks import NETWORKS
     from keypatch.recipes import RECIPES, find_recipe
     from keypatch.training.recipe_files import recipe_to_toml
     from keypatch.zoo import names
 
     if name not in RECIPES and name in {card.name for card in names()}:
         raise KeypatchError(f'"{name}" is a descriptor, not a recipe; `keypatch inspect {name}` shows it.')
+    for kind, table in (("detector", DETECTORS), ("loss", TERMS), ("network", NETWORKS)):
+        if name in table:
+            settings = ", ".join(field.name for field in dataclasses.fields(table[name]))
+            raise KeypatchError(f'"{name}" is a {kind}, not a recipe or benchmark. Its settings: {settings}.')
     if name not in RECIPES and not name.endswith(".toml"):
         raise KeypatchError(
             f'There is no list, recipe or benchmark "{name}".{did_you_mean(name, [*KINDS, *RECIPES, *BENCHMARKS])} '
