@@ -2,17 +2,15 @@
 
 from collections.abc import Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from rich.console import Console
 
 from keypatch.cli.options import examples
 from keypatch.cli.printing import open_console, print_facts, print_table
-from keypatch.commands.list import KINDS
-
-if TYPE_CHECKING:
-    from keypatch.commands.list import Name
+from keypatch.commands.list import KINDS, Name, list_names, recipe_text
+from keypatch.settings import list_settings
 
 app = typer.Typer(add_completion=False)
 
@@ -26,15 +24,19 @@ def list_command(
 ) -> None:
     """List all names; or show one recipe as TOML, or one benchmark with its settings."""
     from keypatch.benchmarks.table import BENCHMARKS
-    from keypatch.commands.list import list_names, recipe_text
+    from keypatch.detection import DETECTOR_TYPES
 
+    console = open_console()
     if kind in BENCHMARKS:
-        _print_benchmark(open_console(), kind)
+        benchmark = BENCHMARKS[kind]
+        console.print(f"{kind}: {benchmark.line}\n")
+        lines = [(each.path, each.default, each.about) for each in list_settings(benchmark.settings(), DETECTOR_TYPES)]
+        print_table(console, ["--set", "default", ""], lines)
+        console.print(f"\nProtocol: docs/benchmarks/{kind}.md")
         return
     if kind is not None and kind not in KINDS:
         typer.echo(recipe_text(kind), nl=False)
         return
-    console = open_console()
     for title, names in list_names(kind).items():
         if any(entry.paper for entry in names):
             _print_by_paper(console, title, names)
@@ -43,19 +45,7 @@ def list_command(
         console.print()
 
 
-def _print_benchmark(console: Console, name: str) -> None:
-    from keypatch.benchmarks.table import BENCHMARKS
-    from keypatch.detection import DETECTOR_TYPES
-    from keypatch.settings import list_settings
-
-    benchmark = BENCHMARKS[name]
-    console.print(f"{name}: {benchmark.line}\n")
-    lines = [(each.path, each.default, each.about) for each in list_settings(benchmark.settings(), DETECTOR_TYPES)]
-    print_table(console, ["--set", "default", ""], lines)
-    console.print(f"\nProtocol: docs/benchmarks/{name}.md")
-
-
-def _print_by_paper(console: Console, title: str, names: Sequence["Name"]) -> None:
+def _print_by_paper(console: Console, title: str, names: Sequence[Name]) -> None:
     console.print(title)
     width = max(len(entry.name) for entry in names)  # so that the lines of all papers align
     for paper, group in groupby(names, key=lambda entry: entry.paper):

@@ -2,11 +2,12 @@
 
 import dataclasses
 import inspect
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from keypatch.errors import KeypatchError
 from keypatch.settings import choose_from, did_you_mean
+
+KINDS = ("descriptors", "recipes", "networks", "losses", "detectors", "benchmarks")
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,7 @@ def list_names(kind: str | None = None) -> dict[str, tuple[Name, ...]]:
     """
     if kind is not None and kind not in KINDS:
         raise KeypatchError(f'There is no list of "{kind}".{choose_from(kind, KINDS)}')
-    return {each: KINDS[each]() for each in KINDS if kind in (None, each)}
+    return {each: _names(each) for each in KINDS if kind in (None, each)}
 
 
 def recipe_text(name: str) -> str:
@@ -51,53 +52,26 @@ def recipe_text(name: str) -> str:
     return recipe_to_toml(find_recipe(name))
 
 
-def _descriptors() -> tuple[Name, ...]:
-    from keypatch.zoo import names
+def _names(kind: str) -> tuple[Name, ...]:
+    """Each kind imports what it lists and no more; a type is told by the first paragraph of its docstring."""
+    match kind:
+        case "descriptors":
+            from keypatch.zoo import names
 
-    return tuple(Name(card.name, card.about) for card in names())
+            return tuple(Name(card.name, card.about) for card in names())
+        case "recipes":
+            from keypatch.recipes import PAPERS
 
+            return tuple(Name(each.name, about, paper) for paper, own in PAPERS.items() for each, about in own)
+        case "benchmarks":
+            from keypatch.benchmarks.table import BENCHMARKS
 
-def _recipes() -> tuple[Name, ...]:
-    from keypatch.recipes import PAPERS
-
-    return tuple(Name(recipe.name, about, paper) for paper, recipes in PAPERS.items() for recipe, about in recipes)
-
-
-def _networks() -> tuple[Name, ...]:
-    from keypatch.networks import NETWORKS
-
-    return _types(NETWORKS)
-
-
-def _losses() -> tuple[Name, ...]:
-    from keypatch.losses import TERMS
-
-    return _types(TERMS)
-
-
-def _detectors() -> tuple[Name, ...]:
-    from keypatch.detection import DETECTORS
-
-    return _types(DETECTORS)
-
-
-def _benchmarks() -> tuple[Name, ...]:
-    from keypatch.benchmarks.table import BENCHMARKS
-
-    return tuple(Name(name, benchmark.line) for name, benchmark in BENCHMARKS.items())
-
-
-def _types(table: Mapping[str, type]) -> tuple[Name, ...]:
-    """Every type of a table with the first paragraph of its docstring."""
-    docs = {name: inspect.getdoc(kind) or "" for name, kind in table.items()}
+            return tuple(Name(name, benchmark.line) for name, benchmark in BENCHMARKS.items())
+        case "networks":
+            from keypatch.networks import NETWORKS as types
+        case "losses":
+            from keypatch.losses import TERMS as types
+        case _:
+            from keypatch.detection import DETECTORS as types
+    docs = {name: inspect.getdoc(each) or "" for name, each in types.items()}
     return tuple(Name(name, " ".join(doc.split("\n\n")[0].split())) for name, doc in docs.items())
-
-
-KINDS: dict[str, Callable[[], tuple[Name, ...]]] = {
-    "descriptors": _descriptors,
-    "recipes": _recipes,
-    "networks": _networks,
-    "losses": _losses,
-    "detectors": _detectors,
-    "benchmarks": _benchmarks,
-}

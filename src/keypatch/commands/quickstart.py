@@ -17,9 +17,9 @@ from keypatch.describers.network import NetworkDescriber
 from keypatch.errors import Interrupted
 from keypatch.features import Extraction
 from keypatch.geometry.keypoints import rotations
-from keypatch.images import as_grey, as_png, open_image
+from keypatch.images import as_png, open_image
 from keypatch.matching.image_matches import match
-from keypatch.patches.embedded import TEST_PHOTOS, photo_path
+from keypatch.patches.embedded import TEST_PHOTOS, photo_path, read_embedded_photo
 from keypatch.progress import Callback, Progress
 from keypatch.recipes import HARDNET
 from keypatch.reports import report
@@ -75,7 +75,9 @@ def quickstart(
     results = [evaluate_ubc(describer, TEST) for describer in describers]
     progress.note("Matching a photograph with a rotated view of it")
     picture = draw_embedded_matches(folder, folder / "match.png")
-    pictures = {"a photograph and a turned view of it, matched": small_png(picture), **results[-1].pictures}
+    with open_image(picture) as image:
+        small = as_png(image, max(image.size), COLOURS)
+    pictures = {"a photograph and a turned view of it, matched": small, **results[-1].pictures}
     results[-1] = replace(results[-1], pictures=pictures)
     for result in results:
         result.save(folder / f"{result.descriptor}.json")
@@ -96,22 +98,15 @@ COLOURS = 64  # of the picture for a page: a third of the size, and nobody sees 
 
 def draw_embedded_matches(descriptor: str | Path, out: Path) -> Path:
     """Match chelsea.png, which is not trained on, with a turned view of it; right matches are green, others red."""
-    photo = next(photo_path(photo) for photo in TEST_PHOTOS if photo.file == "chelsea.png")
-    with open_image(photo) as image:
-        pixels = as_grey(image)
+    [photo] = [photo for photo in TEST_PHOTOS if photo.file == "chelsea.png"]
+    pixels = read_embedded_photo(photo)
     view = _view(pixels.shape[1], pixels.shape[0])
     seen = cv2.warpPerspective(pixels, view, (pixels.shape[1], pixels.shape[0]), borderValue=235)
     with tempfile.TemporaryDirectory() as folder:
         turned = Path(folder, "turned.png")
         Image.fromarray(seen).save(turned)
-        matches = match(photo, turned, describer=descriptor, extraction=Extraction(keypoints=KEYPOINTS))
+        matches = match(photo_path(photo), turned, describer=descriptor, extraction=Extraction(keypoints=KEYPOINTS))
     return matches.judged(view).save(out, LINES)
-
-
-def small_png(picture: Path) -> bytes:
-    """The picture in few colours, as a PNG file."""
-    with open_image(picture) as image:
-        return as_png(image, max(image.size), COLOURS)
 
 
 def _view(width: int, height: int) -> NDArray[np.float64]:

@@ -91,9 +91,9 @@ def _stages(network: PatchNetwork, device: torch.device, dtype: torch.dtype) -> 
     while layers:
         layer = layers.pop(0)
         if isinstance(layer, FilterResponse):
-            yield FilterResponses.of(layer, device)
+            yield _filter_responses(layer, device)
         elif isinstance(layer, nn.Linear) or (isinstance(layer, nn.Conv2d) and not layers):
-            yield WholeMap.of(layer, _take(nn.BatchNorm1d, last), side, device, dtype)
+            yield _whole_map(layer, _take(nn.BatchNorm1d, last), side, device, dtype)
         elif isinstance(layer, nn.Conv2d):
             if first:
                 first = False
@@ -117,44 +117,29 @@ def _take(kind: type[nn.Module], layers: list[nn.Module]) -> nn.Module | None:
     return layers.pop(0) if layers and isinstance(layers[0], kind) else None
 
 
-@dataclass(frozen=True)
-class WholeMap:
+def _whole_map(
+    layer: nn.Conv2d | nn.Linear, norm: nn.Module | None, side: int, device: torch.device, dtype: torch.dtype
+) -> Stage:
     """The last layer, which sees the whole map, as one matrix product on the channels-last pixels."""
-
-    weight: Tensor  # (dim, side * side * channels)
-    bias: Tensor
-
-    @classmethod
-    def of(
-        cls, layer: nn.Conv2d | nn.Linear, norm: nn.Module | None, side: int, device: torch.device, dtype: torch.dtype
-    ) -> "WholeMap":
-        weight, bias = _folded(layer, norm)
-        weight = weight.reshape(len(weight), -1, side, side).permute(0, 2, 3, 1).reshape(len(weight), -1)
-        return cls(weight.to(device, dtype).contiguous(), bias.to(device, dtype))
-
-    def __call__(self, x: Tensor) -> Tensor:
-        return F.linear(x.permute(0, 2, 3, 1).flatten(1), self.weight, self.bias).float()
+    weight, bias = _folded(layer, norm)
+    weight = weight.reshape(len(weight), -1, side, side).permute(0, 2, 3, 1).reshape(len(weight), -1)
+    weight, bias = weight.to(device, dtype).contiguous(), bias.to(device, dtype)
+    return lambda x: F.linear(x.permute(0, 2, 3, 1).flatten(1), weight, bias).float()
 
 
-@dataclass(frozen=True)
-class FilterResponses:
+def _filter_responses(layer: FilterResponse, device: torch.device) -> Stage:
     """`FilterResponse` with the passes over the map done in place."""
+    parameters = (p.detach().float().view(1, 1, -1) for p in (layer.weight, layer.bias, layer.tau))
+    weight, bias, tau = (p.to(device, copy=True) for p in parameters)  # each (1, 1, channels)
 
-    weight: Tensor  # each (1, 1, channels)
-    bias: Tensor
-    tau: Tensor
-
-    @classmethod
-    def of(cls, layer: FilterResponse, device: torch.device) -> "FilterResponses":
-        parameters = (p.detach().float().view(1, 1, -1) for p in (layer.weight, layer.bias, layer.tau))
-        return cls(*(p.to(device, copy=True) for p in parameters))
-
-    def __call__(self, x: Tensor) -> Tensor:
+    def normalize(x: Tensor) -> Tensor:
         pixels = x.float().permute(0, 2, 3, 1).flatten(1, 2)  # (n, side * side, channels), contiguous
-        scale = self.weight * (pixels.square().mean(1, keepdim=True) + EPS).rsqrt()
-        pixels = torch.addcmul(self.bias, pixels, scale, out=pixels)
-        pixels = torch.maximum(pixels, self.tau, out=pixels)
+        scale = weight * (pixels.square().mean(1, keepdim=True) + EPS).rsqrt()
+        pixels = torch.addcmul(bias, pixels, scale, out=pixels)
+        pixels = torch.maximum(pixels, tau, out=pixels)
         return pixels.view(len(x), *x.shape[2:], x.shape[1]).permute(0, 3, 1, 2).to(x.dtype)
+
+    return normalize
 
 
 def _folded(layer: nn.Conv2d | nn.Linear, norm: nn.Module | None) -> tuple[Tensor, Tensor]:

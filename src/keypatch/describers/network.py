@@ -1,7 +1,5 @@
 """A network as a describer: the fast path from uint8 patches to descriptors."""
 
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,10 +10,8 @@ from torch import Tensor
 from keypatch.describers.folding import fold
 from keypatch.describers.protocol import check_patches
 from keypatch.errors import KeypatchError
-from keypatch.networks.devices import choose_device, has_fast_bfloat16
-from keypatch.networks.patch_network import PatchNetwork
-from keypatch.networks.preprocessing import prepare
-from keypatch.networks.weights import hash_weights
+from keypatch.networks import PatchNetwork, choose_device, has_fast_bfloat16, hash_weights, prepare
+from keypatch.networks.devices import in_threads
 
 _PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 _CHUNK_PIXELS = 48 * 32 * 32  # fastest of 16 to 96 patches of 32x32: larger maps are faulted in anew by the allocator
@@ -55,8 +51,7 @@ def choose_plan(device: str = "auto", precision: str = "auto") -> Plan:
 class NetworkDescriber:
     """Descriptors of a network as it was when this was made, always in evaluation mode.
 
-    On the CPU, chunks that fit the cache go to as many Python threads as torch would use, each computing on one thread:
-    the operators are too short to share among threads. A descriptor does not depend on the patches beside it.
+    On the CPU, chunks that fit the cache go to several threads. A descriptor does not depend on the patches beside it.
     """
 
     def __init__(self, module: PatchNetwork, name: str, device: str = "auto", precision: str = "auto") -> None:
@@ -88,7 +83,8 @@ class NetworkDescriber:
         def describe_from(start: int) -> None:
             descriptors[start : start + at_once] = self._describe(patches[start : start + at_once]).numpy()
 
-        _run_in_threads(threads, describe_from, range(0, len(patches), at_once))
+        for _ in in_threads(describe_from, range(0, len(patches), at_once)):
+            pass
         return descriptors
 
     def _describe(self, patches: NDArray[np.uint8]) -> Tensor:
@@ -96,16 +92,3 @@ class NetworkDescriber:
         if self.plan.device.type == "cuda":
             tensor = tensor.pin_memory()
         return self._network(prepare(tensor.to(self.plan.device, non_blocking=True), self._preprocessing))
-
-
-def _run_in_threads(threads: int, work: Callable[[int], None], items: Sequence[int]) -> None:
-    if threads == 1 or len(items) < 2:
-        for item in items:
-            work(item)
-        return
-    try:
-        with ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
-            for _ in pool.map(work, items):  # raises what a worker raised
-                pass
-    finally:
-        torch.set_num_threads(threads)  # the workers' setting is also what later threads would start with

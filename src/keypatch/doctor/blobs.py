@@ -11,7 +11,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from keypatch.doctor.stated import Floats, upright_keypoints
+from keypatch.doctor.stated import Floats, Image, upright_keypoints
 from keypatch.geometry import Keypoints, cut_patches
 
 SIDE, SPAN = 48, 16.0  # the patches: three samples to a sigma, and room for the Laplacian of twice the scale
@@ -28,8 +28,6 @@ FEW_BLOBS = 0.3  # of the keypoints: where fewer are blobs, the support is not c
 SCANNED = 200  # keypoints, about, to choose a reading by; all of them measure what remains
 LADDER = 2 ** (np.arange(9) / 2)  # sigmas tried for keypoints without scales, in pixels
 
-Image = NDArray[np.uint8]
-
 
 @dataclass(frozen=True, eq=False)
 class Probe:
@@ -41,7 +39,7 @@ class Probe:
     strength: Floats  # (n,) of the Laplacian
 
 
-def probe(image: NDArray[np.uint8], keypoints: Keypoints) -> Probe:
+def probe(image: Image, keypoints: Keypoints) -> Probe:
     """Cut patches at the keypoints, which are upright, and look for the nearest extremum."""
     patches = cut_patches(image, keypoints, SPAN, SIDE).reshape(-1, SIDE * SIDE).astype(np.float32)
     responses = (patches @ _ladder().T).astype(np.float64)  # (n, 5)

@@ -10,10 +10,9 @@ import cv2
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from keypatch.doctor.stated import Image
 from keypatch.geometry import Keypoints, apply_homography, transform_keypoints
 from keypatch.geometry.homographies import Matrix
-
-Image = NDArray[np.uint8]
 
 CAMERA_BLUR = 0.5  # the sigma a photograph is taken to have (Lowe 2004); a smaller copy should have it too
 ROWS = 1024  # keypoints compared at once with all of the other photograph: 65 MB with 8,000 of them

@@ -108,24 +108,15 @@ def _heights(histograms: Floats, radians: Floats) -> Floats:
     return np.asarray(histograms[rows, low % BINS] * (1 - share) + histograms[rows, (low + 1) % BINS] * share)
 
 
-@dataclass(frozen=True)
-class Lengths:
-    expected: float | None  # None: any length may be meant
-    median: float
-    low: float  # 5 % are shorter
-    high: float  # 5 % are longer
-    transposed: bool = False  # the array's other axis counts the keypoints
+def measure_lengths(descriptors: Floats) -> Floats:
+    """The length that 5 % of the rows (n, dim), n > 0, do not reach, the median, and the one that 5 % exceed.
 
-    @property
-    def are_right(self) -> bool:
-        """A few may be 0: flat patches have no direction."""
-        expected = self.expected or 1.0
-        return all(abs(value - expected) <= TOLERANCE * expected for value in (self.median, self.high, self.low))
-
-
-def measure_lengths(descriptors: Floats, expected: float | None, transposed: bool = False) -> Lengths:
-    """Euclidean lengths of the rows (n, dim), n > 0, that are not 0, or 0 where most are."""
+    Rows of zeros, as of flat patches, which have no direction, do not count unless most are.
+    """
     lengths = np.linalg.norm(descriptors, axis=1)
     kept = lengths[lengths > 0] if 2 * np.count_nonzero(lengths) > len(lengths) else lengths
-    low, median, high = np.percentile(kept, [5, 50, 95])
-    return Lengths(expected, float(median), float(low), float(high), transposed)
+    return np.asarray(np.percentile(kept, [5, 50, 95]))
+
+
+def are_near(lengths: Floats, expected: float) -> bool:
+    return np.allclose(lengths, expected, rtol=TOLERANCE, atol=0)

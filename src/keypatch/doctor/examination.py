@@ -9,8 +9,8 @@ import numpy as np
 
 from keypatch.describers.protocol import Describer
 from keypatch.doctor import EXTRACTION
-from keypatch.doctor.changes import Count, Image, SameFrame, count, rescale, same_frames, shift, turn
-from keypatch.doctor.stated import read_stated_database, read_stated_h5, state
+from keypatch.doctor.changes import Count, SameFrame, count, rescale, same_frames, shift, turn
+from keypatch.doctor.stated import Image, read_stated_database, read_stated_h5, state
 from keypatch.doctor.verdicts import CANNOT_TELL, FEWEST, FINE, Finding, judge, judge_bias
 from keypatch.errors import KeypatchError
 from keypatch.features.extraction import DESCRIPTOR, Extraction, Features, extract_grey
@@ -18,7 +18,7 @@ from keypatch.geometry.homographies import Matrix, apply_homography
 from keypatch.images import PIXEL_LIMIT, read_photo
 from keypatch.matching.matching import Matching
 from keypatch.matching.neighbours import match_descriptors
-from keypatch.progress import Callback, Progress
+from keypatch.progress import Callback, Progress, track
 from keypatch.zoo import load
 
 Pipeline = Callable[[Image], Features]
@@ -114,16 +114,15 @@ def examine(
         unit_length = chosen.unit_length
         pipeline = partial(extract_grey, describer=chosen, extraction=extraction)
     found = pipeline(photo)
-    rows = list[ViewOutcome]()
-    for row in try_changes(photo, pipeline, found):
-        rows.append(row)
-        Progress.of(progress).count(len(rows), len(CHANGES), "views")
+    rows = list(try_changes(photo, pipeline, found, progress))
     return Examination(tuple(judge_pipeline(photo, found, rows, unit_length)), tuple(rows))
 
 
-def try_changes(image: Image, pipeline: Pipeline, features: Features) -> Iterator[ViewOutcome]:
+def try_changes(
+    image: Image, pipeline: Pipeline, features: Features, progress: Progress | Callback | None = None
+) -> Iterator[ViewOutcome]:
     """Run the pipeline on every changed photo and match it with the features of the photo itself."""
-    for name, change in CHANGES.items():
+    for name, change in track(CHANGES.items(), "views", progress):
         changed, homography = change(image)
         found = pipeline(changed)
         matches = match_descriptors(features.descriptors, found.descriptors, Matching(ratio=None)).indices

@@ -16,6 +16,7 @@ from keypatch.geometry.converters import COLMAP_CORNER
 
 Unit = Literal["degrees", "radians"]
 Floats = NDArray[np.float64]
+Image = NDArray[np.uint8]
 
 SIFT_LENGTH = 512.0  # COLMAP's, in bytes
 

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from keypatch.doctor.blobs import BlobEvidence, find_blobs, find_blobs_without_scales, quick_support
 from keypatch.doctor.evidence import (
@@ -15,18 +14,16 @@ from keypatch.doctor.evidence import (
     UNIT,
     UNIT_AND_SIGN,
     Fit,
-    Lengths,
+    are_near,
     fit_angles,
     float16_rounding,
     is_inside,
     measure_lengths,
     other_places,
 )
-from keypatch.doctor.stated import Floats, Stated, Unit
+from keypatch.doctor.stated import Floats, Image, Stated, Unit
 
 FEWEST, MOST = 30, 500  # keypoints looked at
-
-Image = NDArray[np.uint8]
 
 FINE, CANNOT_TELL = "fine", "cannot tell"
 
@@ -71,15 +68,12 @@ class Finding:
 def judge(image: Image, stated: Stated) -> list[Finding]:
     """Everything that can be found out, faults and the rest."""
     if not len(stated):
-        return [cannot_tell("there are no keypoints of this photo")]
+        return [Finding("keypoints", CANNOT_TELL, "there are no keypoints of this photo")]
     findings = _judge_keypoints(image, stated)
     inside, rounding = judge_places(stated.xy, (image.shape[1], image.shape[0])), judge_rounding(stated.xy)
     if all(finding.subject != "places" for finding in findings) and (inside.is_fault or not rounding):
         findings = [inside, *findings]
-    findings += [rounding] if rounding else []
-    if stated.descriptors is None:
-        return [*findings, Finding("descriptors", CANNOT_TELL, "there are none of this photo")]
-    return [*findings, judge_descriptors(measure_lengths(stated.descriptors, stated.length, stated.transposed))]
+    return [*findings, *([rounding] if rounding else []), judge_descriptors(stated)]
 
 
 def _judge_keypoints(image: Image, stated: Stated) -> list[Finding]:
@@ -98,7 +92,8 @@ def _judge_keypoints(image: Image, stated: Stated) -> list[Finding]:
                 found = Finding("places", fault, evidence, remedy)
                 return [found, *_judge_frames(image, inside, _blobs(image, inside))]
     if len(chosen) < FEWEST:
-        return [cannot_tell(f"{len(chosen)} keypoints in the photo are too few; {FEWEST} are needed")]
+        few = f"{len(chosen)} keypoints in the photo are too few; {FEWEST} are needed"
+        return [Finding("keypoints", CANNOT_TELL, few)]
     return _judge_frames(image, chosen, blobs)
 
 
@@ -206,25 +201,24 @@ def judge_angles(fits: Mapping[str, Fit], unit: Unit) -> list[Finding]:
     return faults
 
 
-def judge_descriptors(lengths: Lengths) -> Finding:
-    evidence = f"length {lengths.median:.4g} (middle 90 %: {lengths.low:.4g} to {lengths.high:.4g})"
-    if lengths.transposed:
+def judge_descriptors(stated: Stated) -> Finding:
+    if stated.descriptors is None:
+        return Finding("descriptors", CANNOT_TELL, "there are none of this photo")
+    if stated.transposed:
         remedy = "hloc's files hold one descriptor per column: write the transposed array."
         return Finding("descriptors", "descriptors are transposed", "one row per keypoint, not one column", remedy)
-    if lengths.are_right:
+    lengths = measure_lengths(stated.descriptors)
+    evidence = "length {1:.4g} (middle 90 %: {0:.4g} to {2:.4g})".format(*lengths)
+    if are_near(lengths, stated.length or 1.0):
         return Finding("descriptors", FINE, evidence)
-    if lengths.median == 0:
+    if lengths[1] == 0:
         remedy = "Floats cast to bytes become 0: scale them to length 512 first."
         return Finding("descriptors", "descriptors are not normalized", "most are all zero", remedy)
-    if lengths.expected is None:
+    if stated.length is None:
         meant = "not 1, and some descriptors are meant so (TFeat's): compare them by Euclidean distance"
         return Finding("descriptors", CANNOT_TELL, f"{evidence}, {meant}")
-    expected = f"{evidence}, where {lengths.expected:g} is expected"
+    expected = f"{evidence}, where {stated.length:g} is expected"
     return Finding("descriptors", "descriptors are not normalized", expected, "Divide each by its Euclidean length.")
-
-
-def cannot_tell(reason: str) -> Finding:
-    return Finding("keypoints", CANNOT_TELL, reason)
 
 
 def _is_enough(blobs: BlobEvidence, support: float = ENOUGH_SUPPORT) -> bool:

@@ -5,10 +5,8 @@ both directions. Of a tile only the maxima are kept: finding where they lie is s
 one tile in which a vector's nearest neighbour was seen.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 import cv2
 import numpy as np
@@ -19,7 +17,7 @@ from torch import Tensor
 from keypatch.errors import KeypatchError, MissingExtra
 from keypatch.matching.matches import Matches
 from keypatch.matching.matching import Matching
-from keypatch.networks.devices import choose_device
+from keypatch.networks.devices import choose_device, in_threads
 
 TILE = 512  # vectors; the fastest of 128 to 2048: a tile of products, 1 MB, stays in the cache
 DEVICE_TILE = 8192  # on a GPU: 256 MB of products
@@ -29,8 +27,6 @@ KD_TREES = 1  # FLANN's number of this kind of index
 # How far rounding may put the distances to equal vectors apart, squared and halved, as a share of the squared length of
 # the longer vector: about 2e-7 in 128 dimensions. What differs by less is tied.
 ROUNDING = 1e-6
-
-Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -116,7 +112,7 @@ def find_nearest(a: Tensor, b: Tensor, tile: int | None = None) -> tuple[Nearest
         return _scan(lift(a_tiles[number]), b_tiles)
 
     by_row, by_column = [], _TopTwo.before_all(len(b), a)
-    for number, (rows, columns) in enumerate(_in_threads(scan, len(a_tiles), a.device)):
+    for number, (rows, columns) in enumerate(in_threads(scan, range(len(a_tiles)), a.device)):
         by_row.append(rows)
         by_column.see(columns, number)
     forth = _locate(_TopTwo.joined(by_row), lambda chosen: lift(a[chosen]), lambda k: b_tiles[k], tile)
@@ -185,22 +181,9 @@ def _locate(top: _TopTwo, queries: Callable[[Tensor], Tensor], others: Callable[
             inside = products.scatter_(1, place, -torch.inf).amax(1)
             runner_up[chosen] = torch.maximum(runner_up[chosen], inside)
 
-    for _ in _in_threads(look, len(groups), index.device):
+    for _ in in_threads(look, range(len(groups)), index.device):
         pass
     return Nearest(index, top.largest, runner_up)
-
-
-def _in_threads(work: Callable[[int], Result], count: int, device: torch.device) -> Iterator[Result]:
-    """work(0), work(1), ... in this order; on the CPU several at a time."""
-    threads = torch.get_num_threads()
-    if threads == 1 or count < 2 or device.type != "cpu":
-        yield from map(work, range(count))
-        return
-    try:
-        with ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
-            yield from pool.map(work, range(count))
-    finally:
-        torch.set_num_threads(threads)  # the workers' setting is also what later threads would start with
 
 
 def find_nearest_by_faiss(a: Tensor, b: Tensor) -> tuple[Nearest, Nearest]:

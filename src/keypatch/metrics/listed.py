@@ -3,7 +3,7 @@
 A list enters as the number of non-matches ranked before each of its matches, from the nearest match to the farthest.
 """
 
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,8 +12,6 @@ from keypatch.errors import KeypatchError
 
 ApRule = Literal["trapezoid", "classic"]
 Ties = Literal["pessimistic", "public"]
-AP_RULES: tuple[ApRule, ...] = get_args(ApRule)
-TIES: tuple[Ties, ...] = get_args(Ties)
 
 _SMALL = 1e-10  # the public tool's: the precision of nothing retrieved is 1
 

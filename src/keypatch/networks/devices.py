@@ -1,10 +1,15 @@
 """Where to compute, and what the processor can do."""
 
 import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
 
 import torch
 
 from keypatch.errors import KeypatchError
+
+Made = TypeVar("Made")
 
 
 def choose_device(name: str) -> torch.device:
@@ -69,3 +74,21 @@ def _is_available(kind: str) -> bool:
     if kind == "cuda":
         return torch.cuda.is_available()
     return kind == "cpu" or torch.backends.mps.is_available()
+
+
+def in_threads(
+    work: Callable[[int], Made], numbers: Sequence[int], device: torch.device | None = None
+) -> Iterator[Made]:
+    """What is made of each number, in their order; on the CPU several at a time.
+
+    They go to as many Python threads as torch would use, each computing on one: short operators are not worth sharing.
+    """
+    threads = torch.get_num_threads()
+    if threads == 1 or len(numbers) < 2 or (device is not None and device.type != "cpu"):
+        yield from map(work, numbers)
+        return
+    try:
+        with ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+            yield from pool.map(work, numbers)
+    finally:
+        torch.set_num_threads(threads)  # the workers' setting is also what later threads would start with

@@ -90,7 +90,7 @@ def embedded_folder(split: Literal["train", "test"], seed: int = 0) -> Path:
     """
     folder = cache_folder() / f"embedded-v{VERSION}-{split}-{seed}"
     try:
-        return make_once(folder, lambda place: _write_whole(place, SPLITS[split], seed), _is_whole)
+        return make_once(folder, lambda place: write_embedded(place, SPLITS[split], seed), _is_whole)
     except OSError as error:
         raise KeypatchError(
             f"The embedded data cannot be written to {folder}: {reason(error)}. Free some space there (300 MB), "
@@ -112,10 +112,6 @@ def write_embedded(folder: Path, split: EmbeddedSplit, seed: int) -> None:
         pairs=lists,
         card=_card(split, seed, made),
     )
-
-
-def _write_whole(folder: Path, split: EmbeddedSplit, seed: int) -> None:
-    write_embedded(folder, split, seed)
     write_json(folder / FILE_SIZES, {path.name: path.stat().st_size for path in sorted(folder.iterdir())})
 
 

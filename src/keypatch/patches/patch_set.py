@@ -151,7 +151,7 @@ class JoinedSets:
         owner = np.searchsorted(self.starts, wanted, side="right") - 1
         for number, each in enumerate(self.sets):
             mine = owner == number
-            taken[mine] = _reduce(each.take(wanted[mine] - self.starts[number]), self.side)
+            taken[mine] = reduce_patches(each.take(wanted[mine] - self.starts[number]), self.side)
         return taken
 
     def classes(self) -> Classes:
@@ -181,7 +181,8 @@ def join_sets(sets: Sequence[PatchSet]) -> PatchSet | JoinedSets:
     return JoinedSets(tuple(sets), np.concatenate(ids).astype(np.int64), starts.astype(np.int64))
 
 
-def _reduce(patches: NDArray[np.uint8], side: int) -> NDArray[np.uint8]:
+def reduce_patches(patches: NDArray[np.uint8], side: int) -> NDArray[np.uint8]:
+    """(n, side, side) by OpenCV's 8-bit bilinear resize; patches of that side stay as they are."""
     if patches.shape[-1] == side:
         return patches
     import cv2

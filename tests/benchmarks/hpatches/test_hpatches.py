@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from keypatch.benchmarks import Hpatches, Result, evaluate_hpatches, evaluate_rank1
-from keypatch.benchmarks.hpatches.descriptors import StripPatches, reduce_patches
+from keypatch.benchmarks.hpatches.descriptors import StripPatches
 from keypatch.errors import DataError, KeypatchError
 from keypatch.patches.hpatches import STRIPS, read_strip, split_sequences
+from keypatch.patches.patch_set import reduce_patches
 from keypatch.zoo import load
 
 NAMES = ("i_dark", "v_turn", "v_walk")
@@ -93,7 +94,7 @@ def test_rank1_is_that_of_the_study(strips: Path) -> None:
 def test_patches_reach_the_describer_strip_after_strip(strips: Path) -> None:
     names = [(name, strip) for name in ("v_turn", "i_dark") for strip in ("ref", "t5")]
     patches = StripPatches(strips, names, np.array([14, 14, 9, 9]))
-    expected = np.concatenate([reduce_patches(read_strip(strips, *name)) for name in names])
+    expected = np.concatenate([reduce_patches(read_strip(strips, *name), 64) for name in names])
     order = np.random.default_rng(0).permutation(len(patches))
     np.testing.assert_array_equal(patches.take(np.arange(46)), expected)
     np.testing.assert_array_equal(patches.take(order), expected[order])

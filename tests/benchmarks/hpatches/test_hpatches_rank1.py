@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from keypatch.benchmarks import evaluate_rank1
-from keypatch.benchmarks.hpatches.descriptors import reduce_patches
 from keypatch.errors import DataError
 from keypatch.patches.hpatches import STRIPS
+from keypatch.patches.patch_set import reduce_patches
 
 ROWS = 6
 SEQUENCES = ("i_dark", "v_turn", "v_walk")
@@ -72,9 +72,9 @@ def test_describers_get_patches_of_64(folder: Path) -> None:
 def test_patches_are_reduced_by_opencvs_8_bit_bilinear_resize() -> None:
     patches = np.random.default_rng(0).integers(0, 256, (3, 65, 65), dtype=np.uint8)
     expected = np.stack([cv2.resize(patch, (64, 64), interpolation=cv2.INTER_LINEAR) for patch in patches])
-    np.testing.assert_array_equal(reduce_patches(patches), expected)
+    np.testing.assert_array_equal(reduce_patches(patches, 64), expected)
     small = patches[:, :64, :64]
-    assert reduce_patches(small) is small
+    assert reduce_patches(small, 64) is small
 
 
 @pytest.mark.parametrize("chosen", [("turn", "dark"), ("v_turn", "i_dark"), ("dark", "v_turn", "turn")])

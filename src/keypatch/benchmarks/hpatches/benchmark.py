@@ -3,7 +3,6 @@
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
 from keypatch.benchmarks.hpatches.descriptors import StripDescriptors, find_whitening, whiten
 from keypatch.benchmarks.hpatches.distances import Distance
@@ -99,7 +98,13 @@ def evaluate_hpatches(
     return Result(
         benchmark="hpatches",
         descriptor=Path(source).resolve().name if isinstance(source, str | Path) else source.name,
-        settings=_settings_of(settings, strips, tasks) | {"tasks": origin},
+        settings={
+            "data": strips.folder.resolve().name,
+            **{name: value for name, value in asdict(settings).items() if name != "write"},
+            "sequences": list(strips.names),
+            **{name: len(getattr(tasks, name)) for name in ("positives", "queries", "distractors")},
+            "tasks": origin,
+        },
         scores=scored.scores,
         curves=scored.curves,
         provenance=_provenance(source, descriptors, digest.hexdigest()),
@@ -120,16 +125,6 @@ def _find_tasks(strips: Strips, split: str, folder: Path | None) -> tuple[Tasks,
         )
     lists = redraw_public_tasks(strips.folder, strips.names, strips.counts)
     return lists, f"drawn as published, seed {PUBLIC_SEED}"
-
-
-def _settings_of(settings: Hpatches, strips: Strips, tasks: Tasks) -> dict[str, Any]:
-    """What the result says beside the scores."""
-    return {
-        "data": strips.folder.resolve().name,
-        **{name: value for name, value in asdict(settings).items() if name != "write"},
-        "sequences": list(strips.names),
-        **{name: len(getattr(tasks, name)) for name in ("positives", "queries", "distractors")},
-    }
 
 
 def _provenance(source: Describer | str | Path, descriptors: StripDescriptors, data_hash: str) -> Provenance:

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import cv2
 import numpy as np
 from numpy.typing import NDArray
 
 from keypatch.patches.hpatches import STRIPS, read_strip
+from keypatch.patches.patch_set import reduce_patches
 
 LEVELS = ("e", "h", "t")  # easy, hard, tough: how far the frames were moved before cutting
 IMAGES = 5  # beside the reference
@@ -59,26 +59,11 @@ class StripPatches:
         numbers = np.searchsorted(ends, indices, side="right")
         for number in np.unique(numbers):
             if number != self._number:
-                self._patches = reduce_patches(read_strip(self.folder, *self.strips[number]))
+                self._patches = reduce_patches(read_strip(self.folder, *self.strips[number]), SIDE)
                 self._number = number
             chosen = numbers == number
             taken[chosen] = self._patches[indices[chosen] - (ends[number] - self.counts[number])]
         return taken
-
-
-def all_strips(folder: Path, names: Sequence[str], counts: NDArray[np.int64]) -> StripPatches:
-    """The patches of whole sequences, in the order of `StripDescriptors.rows`."""
-    return StripPatches(folder, [(name, strip) for name in names for strip in STRIPS], np.repeat(counts, len(STRIPS)))
-
-
-def reduce_patches(patches: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """(n, side, side) -> (n, 64, 64) by OpenCV's 8-bit bilinear resize; patches of 64x64 stay as they are."""
-    if patches.shape[1] == SIDE:
-        return patches
-    reduced = np.empty((len(patches), SIDE, SIDE), dtype=np.uint8)
-    for target, patch in zip(reduced, patches, strict=True):
-        cv2.resize(patch, (SIDE, SIDE), dst=target, interpolation=cv2.INTER_LINEAR)
-    return reduced
 
 
 def find_whitening(rows: NDArray[np.float32]) -> NDArray[np.float64]:

@@ -3,24 +3,21 @@
 Euclidean distances appear squared: their order is the same, and the product form needs no root.
 """
 
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from keypatch.metrics.ranking import squared_distances, squared_lengths
+from keypatch.metrics.ranking import Rows, squared_distances, squared_lengths
+from keypatch.networks.devices import in_threads
 
 Distance = Literal["L2", "L1"]
-DISTANCES: tuple[Distance, ...] = get_args(Distance)
 
 CHUNK = 4096  # pairs compared at once: their differences, 4 MB of float64, stay in the cache
 TILE = 4_000_000  # distances held at once: 16 MB of float32
 
-Rows = NDArray[np.float32]
 Indices = NDArray[np.int64]
 
 
@@ -32,8 +29,8 @@ def listed_distances(rows: Rows, first: Indices, second: Indices, distance: Dist
         part = slice(start, start + CHUNK)
         found[part] = _size(np.take(rows, first[part], axis=0) - np.take(rows, second[part], axis=0), distance)
 
-    with ThreadPoolExecutor(torch.get_num_threads()) as pool:
-        list(pool.map(compare, range(0, len(first), CHUNK)))
+    for _ in in_threads(compare, range(0, len(first), CHUNK)):
+        pass
     return found
 
 
@@ -48,26 +45,21 @@ def exact_distances(first: Rows, second: Rows, distance: Distance) -> NDArray[np
     return found
 
 
-@dataclass(frozen=True, eq=False)
-class Bounded:
-    """Distances (n, m), Euclidean ones squared, each within `error` of its row of what it would be without rounding."""
+def bounded_distances(first: Rows, second: Rows, distance: Distance) -> tuple[Tensor, Tensor]:
+    """(n, m), Euclidean ones squared: from every row of the first (n, d) to every row of the second (m, d).
 
-    values: Tensor
-    error: Tensor  # (n,)
-
-
-def bounded_distances(first: Rows, second: Rows, distance: Distance) -> Bounded:
-    """From every row of the first (n, d) to every row of the second (m, d)."""
+    Beside them (n,): how far the distances of each row may be from what they would be without rounding.
+    """
     a, b = torch.tensor(first), torch.tensor(second)
     roundings = a.shape[1] + 6  # of terms that add up to (|a| + |b|)**2, or to |a| + |b|; two are of the centring
     if distance == "L1":
         a, b = a.double(), b.double()
-        return Bounded(torch.cdist(a, b, p=1), roundings * 2.0**-53 * (a.abs().sum(1) + b.abs().sum(1).max()))
+        return torch.cdist(a, b, p=1), roundings * 2.0**-53 * (a.abs().sum(1) + b.abs().sum(1).max())
     centre = b.mean(0)  # products of rows that hardly differ would tell nothing
     a, b = a - centre, b - centre
     a_squares, b_squares = a.square().sum(1), b.square().sum(1)
     values = torch.addmm(b_squares, a, b.T, alpha=-2).add_(a_squares[:, None])
-    return Bounded(values, roundings * 2.0**-24 * (a_squares.sqrt() + b_squares.max().sqrt()).square())
+    return values, roundings * 2.0**-24 * (a_squares.sqrt() + b_squares.max().sqrt()).square()
 
 
 def whole_rows(first: Rows, second: Rows, distance: Distance) -> Tensor:

@@ -11,13 +11,13 @@ from keypatch.benchmarks.hpatches.distances import (
     TILE,
     Distance,
     Indices,
-    Rows,
     bounded_distances,
     exact_distances,
     whole_rows,
 )
 from keypatch.benchmarks.hpatches.lists import Table, Tasks
 from keypatch.metrics.listed import ApRule, Ties, false_before, listed_precision
+from keypatch.metrics.ranking import Rows
 
 POOLS = (100, 500, 1000, 5000, 10000, 15000)  # patches searched, the five right ones among them
 ALL = "all"
@@ -71,10 +71,10 @@ def nearest_rows(
 
 def _surely_nearest(first: Rows, second: Rows, distance: Distance) -> tuple[Indices, NDArray[np.bool_]]:
     """The nearest row by rounded distances, and whether no other row can be as near."""
-    bounded = bounded_distances(first, second, distance)
-    least, nearest = bounded.values.min(1)
-    runner_up = bounded.values.scatter_(1, nearest[:, None], torch.inf).amin(1)
-    return nearest.numpy(), (runner_up > least + 2 * bounded.error).numpy()
+    distances, error = bounded_distances(first, second, distance)
+    least, nearest = distances.min(1)
+    runner_up = distances.scatter_(1, nearest[:, None], torch.inf).amin(1)
+    return nearest.numpy(), (runner_up > least + 2 * error).numpy()
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,8 +149,8 @@ def _candidates(
 
     A distance is exact where rounding could change its order among those of the right ones.
     """
-    bounded = bounded_distances(queries, others, distance)
-    values, error = bounded.values.numpy(), bounded.error.numpy().astype(np.float64)
+    values, error = (each.numpy() for each in bounded_distances(queries, others, distance))
+    error = error.astype(np.float64)
     farthest = right.max(axis=1) + error
     flat = np.flatnonzero(~(values > farthest[:, None]))  # what overflowed stays
     query, other = np.divmod(flat, len(others))

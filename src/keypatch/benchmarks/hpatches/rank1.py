@@ -7,14 +7,15 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from keypatch.benchmarks.hpatches.descriptors import IMAGES, LEVELS, reduce_patches
-from keypatch.benchmarks.hpatches.distances import Rows
+from keypatch.benchmarks.hpatches.descriptors import IMAGES, LEVELS, SIDE
 from keypatch.benchmarks.hpatches.matching import nearest_rows
 from keypatch.benchmarks.hpatches.scores import KINDS, level_scores
 from keypatch.benchmarks.result import Result, provenance_of
 from keypatch.describers.protocol import Describer, check_descriptors
 from keypatch.errors import DataError
+from keypatch.metrics.ranking import Rows
 from keypatch.patches.hpatches import STRIPS, find_sequences, read_sequences
+from keypatch.patches.patch_set import reduce_patches
 from keypatch.progress import Progress
 from keypatch.settings import did_you_mean
 
@@ -77,7 +78,7 @@ def choose_sequences(present: Sequence[str], wanted: Sequence[str] | None, folde
 
 def _rank1_of_strips(describer: Describer, strips: Strips) -> NDArray[np.float64]:
     """(levels, images)"""
-    patches = np.concatenate([reduce_patches(strips[strip]) for strip in STRIPS])
+    patches = np.concatenate([reduce_patches(strips[strip], SIDE) for strip in STRIPS])
     descriptors = describer.describe(patches)
     check_descriptors(describer, descriptors, len(patches))
     ref, *others = np.split(descriptors, len(STRIPS))

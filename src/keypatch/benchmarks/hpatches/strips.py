@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keypatch.benchmarks.caching import describe_cached
-from keypatch.benchmarks.hpatches.descriptors import StripDescriptors, StripPatches, all_strips, reduce_patches
+from keypatch.benchmarks.hpatches.descriptors import SIDE, StripDescriptors, StripPatches
 from keypatch.benchmarks.hpatches.lists import find_listed, find_split
 from keypatch.benchmarks.hpatches.rank1 import choose_sequences, hash_strips
 from keypatch.describers.protocol import Describer
@@ -28,6 +28,7 @@ from keypatch.patches.hpatches import (
     read_strip,
     require_sequences,
 )
+from keypatch.patches.patch_set import reduce_patches
 from keypatch.patches.tables import read_lines
 from keypatch.progress import Progress
 
@@ -171,7 +172,8 @@ def describe_strips(
 ) -> tuple[StripDescriptors, NDArray[np.float32]]:
     """The descriptors of the strips, and those of ref of the sequences to learn from, (0, dim) where there are none."""
     counts = np.array(strips.counts)
-    patches = all_strips(strips.folder, strips.names, counts)
+    every = [(name, strip) for name in strips.names for strip in STRIPS]
+    patches = StripPatches(strips.folder, every, np.repeat(counts, len(STRIPS)))
     rows = describe_cached(describer, patches, _hash_of_reduced(data_hash), progress)
     training = np.empty((0, describer.dim), np.float32)
     if strips.training:
@@ -197,4 +199,4 @@ def read_strips(source: Path, strips: Strips) -> tuple[StripDescriptors, NDArray
 def _hash_of_reduced(data_hash: str) -> str:
     """Of the patches as a describer gets them: what was hashed is 65x65, and another OpenCV may reduce it otherwise."""
     noise = np.random.default_rng(0).integers(0, 256, (1, 65, 65), np.uint8)
-    return hashlib.sha256(data_hash.encode() + reduce_patches(noise).tobytes()).hexdigest()
+    return hashlib.sha256(data_hash.encode() + reduce_patches(noise, SIDE).tobytes()).hexdigest()

@@ -10,8 +10,7 @@ from keypatch.benchmarks.hpatches.descriptors import LEVELS, StripDescriptors
 from keypatch.benchmarks.hpatches.distances import Distance, listed_distances
 from keypatch.benchmarks.hpatches.lists import Table, Tasks
 from keypatch.benchmarks.result import Replicates
-from keypatch.metrics import Curve
-from keypatch.metrics.bootstrap import draw_counts
+from keypatch.metrics import Curve, draw_counts
 from keypatch.metrics.listed import ApRule, false_before_sorted, listed_auc, listed_precision
 
 NODES = 500  # thresholds at which drawn lists are read

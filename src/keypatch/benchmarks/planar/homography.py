@@ -9,13 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keypatch.benchmarks.photo_features import photo_features, refuse_idle_extraction, resized
-from keypatch.benchmarks.planar.sequences import HPATCHES, LARGE, Matrix, PlanarSequence, read_planar_sequences
+from keypatch.benchmarks.planar.sequences import HPATCHES, LARGE, PlanarSequence, read_planar_sequences
 from keypatch.benchmarks.result import Replicates, Result
 from keypatch.benchmarks.stages import recorded_matching, refuse_idle
 from keypatch.describers.protocol import Describer
 from keypatch.errors import DataError, KeypatchError
 from keypatch.features import Extraction, Features, read_photo
 from keypatch.files import hash_folder
+from keypatch.geometry.homographies import Matrix
 from keypatch.images import as_png
 from keypatch.matching.drawing import draw_matches
 from keypatch.matching.matches import Matches

@@ -5,23 +5,22 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from keypatch.benchmarks.photo_features import resized_size
 from keypatch.errors import DataError
 from keypatch.features import Photo
 from keypatch.files import require_folder
-from keypatch.geometry.homographies import read_matrix
+from keypatch.geometry.homographies import Matrix, read_matrix
 from keypatch.images import SUFFIXES, read_header
 
 # HPatches sequences of very large photographs, which everybody leaves out since D2-Net
-LARGE = {"i_contruction", "i_crownnight", "i_dc", "i_pencils", "i_whitebuilding"}
-LARGE |= {"v_artisans", "v_astronautis", "v_talent"}
+LARGE = {
+    *("i_contruction", "i_crownnight", "i_dc", "i_pencils", "i_whitebuilding"),
+    *("v_artisans", "v_astronautis", "v_talent"),
+}
 HPATCHES = 116  # sequences of the release, with those
 _HOMOGRAPHY = re.compile(r"H_1_(\d+)|H1to(\d+)p")  # HPatches; Oxford
 _PHOTO = re.compile(r"(?:img)?(\d+)")
-
-Matrix = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keypatch.commands.inspect.patches import Findings
-from keypatch.doctor.evidence import measure_lengths
+from keypatch.doctor.evidence import are_near, measure_lengths
 from keypatch.errors import DataError
 from keypatch.features import FeatureReader
 from keypatch.features.feature_files import find_group, group_names, open_h5, read_array, read_attribute
@@ -113,7 +113,7 @@ def _descriptor_faults(descriptors: NDArray[Any], count: int, *, ours: bool) -> 
     rows = descriptors if transposed else descriptors.T
     if not np.isfinite(rows).all():
         yield "has descriptors that are not finite. Describe it again"
-    elif count and not ours and not measure_lengths(rows.astype(np.float64), 1.0).are_right:  # ours may be raw
+    elif count and not ours and not are_near(measure_lengths(rows.astype(np.float64)), 1.0):  # ours may be raw
         yield "has descriptors whose length is not 1. Divide each by its Euclidean length"
 
 

@@ -7,7 +7,6 @@ import numpy as np
 
 from keypatch.errors import DataError, KeypatchError
 from keypatch.patches.hpatches import STRIPS, find_sequences, read_sequences
-from keypatch.patches.patch_set import PatchSet
 from keypatch.patches.phototour import find_pair_lists, read_phototour
 
 Findings = Iterator[tuple[str, str] | KeypatchError]  # facts (name, value) and faults, in reading order
@@ -27,17 +26,13 @@ def look_at_phototour(folder: Path) -> Findings:
     for name in ("origin", "terms", "about"):
         if name in patches.card:
             yield name, str(patches.card[name])
-    yield from _look_at_pairs(patches)
-    patches.classes()  # raises where too few points have two patches
-
-
-def _look_at_pairs(patches: PatchSet) -> Findings:
     lists = find_pair_lists(patches)
     for pairs in lists:
         matching = int(pairs.is_match.sum())
         yield f"{pairs.name}.txt", f"{matching:,} matching and {len(pairs) - matching:,} other pairs"
     if not lists:
         yield "pair lists", "none: the set can be trained on, but not scored"
+    patches.classes()  # raises where too few points have two patches
 
 
 def look_at_hpatches(folder: Path) -> Findings:

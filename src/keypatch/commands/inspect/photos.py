@@ -6,10 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from keypatch.colmap import read_cameras, read_model
 from keypatch.colmap.cameras import GUESS, Camera, header_camera, impossible_cameras
-from keypatch.colmap.database import ColmapDatabase, open_colmap_database
-from keypatch.colmap.known_cameras import read_cameras
-from keypatch.colmap.models import read_model
+from keypatch.colmap.database import open_colmap_database
 from keypatch.commands.inspect.patches import Findings
 from keypatch.errors import DataError, MissingExtra
 from keypatch.images import (
@@ -176,7 +175,25 @@ _COLUMNS = (2, 4, 6)  # of COLMAP's keypoints
 def look_at_database(file: Path) -> Findings:
     """A COLMAP database, opened for reading only and without COLMAP."""
     with open_colmap_database(file) as database:
-        yield from _database_facts(database)
+
+        def number(ask: str) -> int:
+            return int(database.ask(f"SELECT count(*) FROM {ask}")[0][0])
+
+        yield "images", f"{number('images'):,}"
+        yield "cameras", f"{number('cameras'):,}"
+        with_keypoints, total = database.ask("SELECT count(*), coalesce(sum(rows), 0) FROM keypoints")[0]
+        yield "keypoints", f"{total:,} in {with_keypoints:,} images"
+        columns = [each for (each,) in database.ask("SELECT DISTINCT cols FROM keypoints WHERE rows > 0 ORDER BY cols")]
+        yield "columns", ", ".join(map(str, columns)) or "none"
+        yield "descriptors", f"of {number('descriptors WHERE rows > 0'):,} images"
+        yield "pairs matched", f"{number('matches WHERE rows > 0'):,}"
+        yield "pairs verified", f"{number('two_view_geometries WHERE rows > 0'):,}"
+        if strange := [each for each in columns if each not in _COLUMNS]:
+            yield DataError(f"{file}: keypoints have 2, 4 or 6 columns, not {strange[0]}. Make the database again.")
+        if cut := number("keypoints WHERE length(coalesce(data, x'')) != 4 * rows * cols"):
+            yield DataError(f"{file}: the keypoints of {cut} images are cut off. Make the database again.")
+        if lost := number("keypoints WHERE image_id NOT IN (SELECT image_id FROM images)"):
+            yield DataError(f"{file}: {lost} lists of keypoints belong to no image. Make the database again.")
 
 
 def look_at_model(folder: Path) -> Findings:
@@ -209,26 +226,3 @@ def look_at_reconstruction(folder: Path) -> Findings:
     for number, note in enumerate(report["notes"], start=1):
         yield f"note {number}", note
     yield from look_at_model(folder / MODEL) if (folder / MODEL).exists() else look_at_database(folder / DATABASE)
-
-
-def _database_facts(database: ColmapDatabase) -> Findings:
-    file = database.path
-
-    def number(ask: str) -> int:
-        return int(database.ask(f"SELECT count(*) FROM {ask}")[0][0])
-
-    yield "images", f"{number('images'):,}"
-    yield "cameras", f"{number('cameras'):,}"
-    with_keypoints, total = database.ask("SELECT count(*), coalesce(sum(rows), 0) FROM keypoints")[0]
-    yield "keypoints", f"{total:,} in {with_keypoints:,} images"
-    columns = [each for (each,) in database.ask("SELECT DISTINCT cols FROM keypoints WHERE rows > 0 ORDER BY cols")]
-    yield "columns", ", ".join(map(str, columns)) or "none"
-    yield "descriptors", f"of {number('descriptors WHERE rows > 0'):,} images"
-    yield "pairs matched", f"{number('matches WHERE rows > 0'):,}"
-    yield "pairs verified", f"{number('two_view_geometries WHERE rows > 0'):,}"
-    if strange := [each for each in columns if each not in _COLUMNS]:
-        yield DataError(f"{file}: keypoints have 2, 4 or 6 columns, not {strange[0]}. Make the database again.")
-    if cut := number("keypoints WHERE length(coalesce(data, x'')) != 4 * rows * cols"):
-        yield DataError(f"{file}: the keypoints of {cut} images are cut off. Make the database again.")
-    if lost := number("keypoints WHERE image_id NOT IN (SELECT image_id FROM images)"):
-        yield DataError(f"{file}: {lost} lists of keypoints belong to no image. Make the database again.")

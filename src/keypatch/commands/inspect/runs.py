@@ -7,9 +7,7 @@ from keypatch.benchmarks.scores import find_score
 from keypatch.commands.inspect.patches import Findings
 from keypatch.errors import DataError
 from keypatch.files import hash_file
-from keypatch.networks import NetworkSpec, PatchNetwork
-from keypatch.networks.published import load_published
-from keypatch.networks.weights import load_weights, read_weights_card
+from keypatch.networks import NetworkSpec, PatchNetwork, load_published, load_weights, read_weights_card
 from keypatch.training import Recipe
 from keypatch.training.checkpoints import Checkpoint, find_checkpoints, load_checkpoint
 from keypatch.training.recipe_files import read_recipe

@@ -1,8 +1,11 @@
 """The page of a study of methods: table.md."""
 
 import math
+import re
 from collections.abc import Sequence
 from pathlib import Path
+
+import jinja2
 
 from keypatch.benchmarks.scores import find_score
 from keypatch.files import write_text
@@ -16,13 +19,59 @@ SHOWN = ("rank1", "spread.dm2", "rank1.e", "rank1.h", "rank1.t")  # beside the h
 
 
 def write_methods_page(path: Path, table: Table) -> None:
-    parts = [_opening(table)]
-    if table.lines:
-        parts += [_ends(table), _equal_minutes(table), *_papers(table), *_every_score(table)]
-    if table.unfinished:
-        rows = [[row.name, why(row)] for row in table.unfinished]
-        parts.append(section("Not finished", "", ["row", "why"], rows))
-    write_text(path, "\n\n".join(parts) + "\n")
+    """As templates/methods.md has it."""
+    rows = [row for line in table.lines for row in line.rows]
+    columns, seconds = main_columns(table), table.equal_seconds
+    page = render_page(
+        "methods.md",
+        table=table,
+        seeds=sorted({row.seed for row in rows}),
+        ways=sorted({"{precision} on {device}, threads: {threads}".format(**row.run) for row in rows}),
+        machines=sorted({str(row.provenance["machine"]) for row in rows}),
+        embedded_test=EMBEDDED_TEST,
+        columns=columns,
+        ends=[
+            [
+                line.recipe,
+                dimension(line),
+                *(cell(column, line.scores(column)) for column in columns),
+                f"{mean_over_seeds(line.seconds) / 60:.1f}",
+                f"{mean_over_seeds(line.rates):,.0f}",
+            ]
+            for line in table.lines
+        ],
+        equal_minutes=[
+            [line.recipe, *(cell(column, line.scores_after(seconds, column)) for column in table.headlines)]
+            for line in table.lines
+        ],
+        papers=_papers(table),
+        scores=_every_score(table),
+        unfinished=[[row.name, why(row)] for row in table.unfinished],
+    )
+    write_text(path, page)
+
+
+def render_page(template: str, **values: object) -> str:
+    """A page of Markdown; paragraphs stand one empty line apart, however the template is laid out."""
+    made = jinja2.Environment(
+        loader=jinja2.PackageLoader("keypatch.studies"),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters["heading"] = heading
+    page = made.get_template(template).render(grid=_grid, **values)
+    return re.sub(r"\n{3,}", "\n\n", page).strip() + "\n"
+
+
+def _grid(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table in Markdown, columns of numbers to the right."""
+    columns = zip(*rows, strict=True)
+    sides = ["---:" if all(set(value) <= set("0123456789.,()- ") for value in column) else "---" for column in columns]
+    return "\n".join(
+        "| " + " | ".join(value.replace("|", "\\|").replace("\n", " ") for value in row) + " |"
+        for row in (head, sides, *rows)
+    )
 
 
 def main_columns(table: Table) -> list[Column]:
@@ -61,99 +110,22 @@ def why(row: Trial) -> str:
     return f"failed: {row.failed}" + (" What was scored before stays in the table." if row.at(1.0) else "")
 
 
-def _opening(table: Table) -> str:
-    said, rows = table.conditions, [row for line in table.lines for row in line.rows]
-    changed = f", with {', '.join(said['settings'])}" if said["settings"] else ""
-    paragraphs = [
-        "# Methods under equal conditions",
-        f"{len(table.lines)} recipes, each trained on {said['data']} for {said['pairs']:,} pairs in batches of "
-        f"{said['batch']}{changed}.",
-    ]
-    if rows:
-        seeds = sorted({row.seed for row in rows})
-        how = sorted({"{precision} on {device}, threads: {threads}".format(**row.run) for row in rows})
-        machines = sorted({str(row.provenance["machine"]) for row in rows})
-        paragraphs[-1] += (
-            f" Seeds: {', '.join(map(str, seeds))}. Computed in {' and '.join(how)} ({' and '.join(machines)})."
-        )
-        if len(how) > 1 or len(machines) > 1:
-            paragraphs.append("The rows were computed in several ways or places, so their minutes do not compare.")
-        paragraphs.append(
-            "Scores are means over the seeds, every seed's value behind them where there are several. FPR95: lower is "
-            "better; rank-1: higher is better; d*M2: 1 for a spread-out descriptor, more for a crowded one. Best first "
-            f"by {'the mean of ' * (len(table.order) > 1)}{' and '.join(map(heading, table.order))}."
-        )
-    if any(column.test == EMBEDDED_TEST for column in table.columns):
-        paragraphs.append(
-            f"The photographs of {EMBEDDED_TEST} were settled after a first look at a trained network (docs/data.md), "
-            "so its scores show that training works; they do not rank methods."
-        )
-    return "\n\n".join(paragraphs)
-
-
-def _ends(table: Table) -> str:
-    columns = main_columns(table)
-    head = ["recipe", "d", *map(heading, columns), "minutes", "pairs/s"]
-    rows = [
-        [
-            line.recipe,
-            dimension(line),
-            *(cell(column, line.scores(column)) for column in columns),
-            f"{mean_over_seeds(line.seconds) / 60:.1f}",
-            f"{mean_over_seeds(line.rates):,.0f}",
-        ]
-        for line in table.lines
-    ]
-    return section("At the end of the run", "", head, rows)
-
-
-def _equal_minutes(table: Table) -> str:
-    seconds = table.equal_seconds
-    text = (
-        f"After {seconds / 60:.1f} minutes of training, the time of the shortest run, interpolated between the scores "
-        "at 25, 50, 75 and 100 % of each run; - where a run had not reached its first quarter. Schedules stretch over "
-        "the whole run, so a slower recipe is seen here before its learning rate has fallen."
-    )
-    columns = table.headlines
-    head = ["recipe", *map(heading, columns)]
-    rows = [
-        [line.recipe, *(cell(column, line.scores_after(seconds, column)) for column in columns)] for line in table.lines
-    ]
-    return section("At equal minutes", text, head, rows)
-
-
-def _papers(table: Table) -> list[str]:
-    places = ranks(table)
-    text = (
-        "Published figures are means of FPR95 over the six pairs of training and test set of PhotoTour, each under the "
-        "conditions of its paper; places are among the recipes of this study that have one."
-    )
-    head = ["recipe", "published FPR95 %", "published place", "our place", "source of the figure"]
-    rows = []
+def _papers(table: Table) -> list[list[str]]:
+    places, rows = ranks(table), list[list[str]]()
     for line in table.lines:
         if line.recipe in places:
             published, (theirs, ours) = published_recipes()[line.recipe], places[line.recipe]
             rows.append([line.recipe, f"{published.mean:.2f}", str(theirs), str(ours), published.citation])
         elif line.recipe in WITHOUT_FIGURE:
             rows.append([line.recipe, "-", "-", "-", "the paper's figures are not at hand"])
-    return [section("The papers' order", text, head, rows)] if rows else []
+    return rows
 
 
-def _every_score(table: Table) -> list[str]:
-    """A section per test set, under the names of result files."""
-    sections = []
+def _every_score(table: Table) -> dict[str, tuple[list[str], list[list[str]]]]:
+    """The names of a test set's scores, as result files have them, and a row for each recipe."""
+    scores = {}
     for test in dict.fromkeys(column.test for column in table.columns):
         columns = [column for column in table.columns if column.test == test]
         rows = [[line.recipe, *(cell(column, line.scores(column)) for column in columns)] for line in table.lines]
-        sections.append(section(f"Every score on {test}", "", ["recipe", *(c.score for c in columns)], rows))
-    return sections
-
-
-def section(title: str, text: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    columns = zip(*rows, strict=True)
-    sides = ["---:" if all(set(value) <= set("0123456789.,()- ") for value in column) else "---" for column in columns]
-    lines = [
-        "| " + " | ".join(value.replace("|", "\\|").replace("\n", " ") for value in row) + " |"
-        for row in (head, sides, *rows)
-    ]
-    return "\n".join([f"## {title}", "", *([text, ""] if text else []), *lines])
+        scores[test] = [column.score for column in columns], rows
+    return scores

@@ -6,8 +6,7 @@ from hashlib import sha256
 from itertools import zip_longest
 from pathlib import Path
 
-from keypatch.benchmarks.result import Result
-from keypatch.benchmarks.ubc import evaluate_ubc
+from keypatch.benchmarks import Result, evaluate_ubc
 from keypatch.describers.protocol import Describer, HasWeights
 from keypatch.errors import DataError, KeypatchError
 from keypatch.files import safe_name
