@@ -87,18 +87,21 @@ def test_a_score_has_the_interval_of_its_replicates() -> None:
         ({"format": "other"}, "not a result file"),
         ({"format_number": 3}, "reads up to 2.: update"),
         ({"format_number": None}, "no format number"),
-        ({"scores": None}, "incomplete or damaged"),
-        ({"curves": {"roc": {"x": [0]}}}, "incomplete or damaged"),
+        ({"scores": None}, "is not a readable result file"),
+        ({"curves": {"roc": {"x": [0]}}}, "is not a readable result file"),
         ({"curves": {"roc": {"x": [0, 1], "y": [1]}}}, 'the curve "roc" does not have a y for every x'),
-        ({"provenance": {"place": "here"}}, "incomplete or damaged"),
-        ({"descriptor": ["sift"]}, "incomplete or damaged"),
-        ({"pictures": {"pair": "<img>"}}, "incomplete or damaged"),
+        ({"provenance": {"place": "here"}}, "is not a readable result file"),
+        ({"descriptor": ["sift"]}, "is not a readable result file"),
+        ({"pictures": {"pair": "<img>"}}, "is not a readable result file"),
         ({"pictures": {"pair": "R0lGODlhAQABAA=="}}, 'the picture "pair" is not a PNG'),
-        ({"replicates": {"rank1": {"units": "pairs", "count": 4}}}, "incomplete or damaged"),
+        ({"replicates": {"rank1": {"units": "pairs", "count": 4}}}, "is not a readable result file"),
         ({"replicates": {"rank1": {"units": "pairs", "count": 4, "values": []}}}, "list of finite numbers"),
-        ({"replicates": {"rank1": {"units": "pairs", "count": 4, "values": [1, "high"]}}}, "incomplete or damaged"),
+        (
+            {"replicates": {"rank1": {"units": "pairs", "count": 4, "values": [1, "high"]}}},
+            "is not a readable result file",
+        ),
         ({"replicates": {"rank1": {"units": "pairs", "count": 4, "values": [1, float("inf")]}}}, "finite numbers"),
-        ({"replicates": {"rank1": {"units": "pairs", "count": "4", "values": [1]}}}, "incomplete or damaged"),
+        ({"replicates": {"rank1": {"units": "pairs", "count": "4", "values": [1]}}}, "is not a readable result file"),
     ],
 )
 def test_other_files_are_refused(tmp_path: Path, change: dict[str, Any], words: str) -> None:
@@ -116,11 +119,12 @@ def test_files_that_are_no_results_are_refused(tmp_path: Path, text: str) -> Non
         Result.load(tmp_path / "result.json")
 
 
-def test_a_missing_file_and_a_missing_folder_are_named(tmp_path: Path) -> None:
+def test_a_missing_file_and_a_place_below_a_file_are_named(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no such file"):
         Result.load(tmp_path / "nothing.json")
-    with pytest.raises(KeypatchError, match="cannot be written"):
-        RESULT.save(tmp_path / "nowhere" / "result.json")
+    (tmp_path / "file").touch()
+    with pytest.raises(KeypatchError, match="file"):
+        RESULT.save(tmp_path / "file" / "result.json")
 
 
 def test_a_result_shows_its_headline_scores_with_their_intervals() -> None:
@@ -164,3 +168,29 @@ def test_the_settings_that_decide_stand_above_the_table_of_a_notebook() -> None:
 
 def compare_rows(result: Result) -> str:
     return Comparison(result, result, {})._repr_html_()
+
+
+@pytest.mark.parametrize(
+    ("where", "text"),
+    [
+        ("scores", '{"rank1": 1%s}' % ("0" * 400)),
+        ("scores", '{"rank1": "x"}'),
+        ("settings", '{"a":' * 50_000 + "1" + "}" * 50_000),
+        ("replicates", '{"rank1": {"units": "points", "count": 5, "values": [NaN, [1]]}}'),
+        ("replicates", '{"rank1": {"units": "points", "count": 5, "values": [-Infinity]}}'),
+        ("curves", '{"roc": {"x": [[0]], "y": [[0]]}}'),
+        ("curves", '{"roc": {"x": [1%s], "y": [0]}}' % ("0" * 400)),
+    ],
+    ids=["10**400", "text", "deep", "ragged", "infinite", "table", "10**400 in a curve"],
+)  # fmt: skip
+def test_odd_values_are_one_sentence(tmp_path: Path, where: str, text: str) -> None:
+    path = tmp_path / "result.json"
+    path.write_text(json.dumps({**RESULT.to_json(), where: "@"}).replace('"@"', text))
+    with pytest.raises(DataError, match=r"result\.json is not a readable (JSON|result) file") as caught:
+        Result.load(path)
+    assert len(str(caught.value)) < 400 + len(str(path)) and "\n" not in str(caught.value)
+
+
+def test_a_score_that_is_no_number_is_not_defined(tmp_path: Path) -> None:
+    (tmp_path / "result.json").write_text(json.dumps({**RESULT.to_json(), "scores": {"rank1": float("nan")}}))
+    assert Result.load(tmp_path / "result.json").number("rank1") == "none"

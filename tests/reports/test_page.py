@@ -234,7 +234,7 @@ def test_the_policy_allows_one_style_one_script_and_pictures_inside(page: Callab
         ("a.json", "[1, 2]", "is not a result file"),
         ("a.json", "{", "is not a readable JSON file"),
         ("a.json", '{"format": "keypatch-result", "format_number": 99}', "update keypatch"),
-        ("a.json", '{"format": "keypatch-result", "format_number": 2}', "incomplete or damaged"),
+        ("a.json", '{"format": "keypatch-result", "format_number": 2}', "is not a readable result file"),
     ],
 )
 def test_what_is_no_result_is_refused_with_a_sentence(
@@ -250,11 +250,38 @@ def test_what_is_no_result_is_refused_with_a_sentence(
     assert not (tmp_path / "page.html").exists()
 
 
-def test_a_damaged_file_in_a_folder_is_not_passed_over(make: Callable, tmp_path: Path) -> None:
+@pytest.mark.parametrize("named", ["folder", "files"])
+def test_a_damaged_file_is_left_out_and_named(make: Callable, tmp_path: Path, named: str) -> None:
     make("sift", 0.3).save(tmp_path / "a.json")
     (tmp_path / "b.json").write_text("{", encoding="utf-8")
-    with pytest.raises(KeypatchError, match=r"b\.json is not a readable JSON file"):
-        report([tmp_path], tmp_path / "page.html")
+    places = [tmp_path] if named == "folder" else [tmp_path / "a.json", tmp_path / "b.json"]
+    with pytest.warns(UserWarning, match=rf"Left out: {tmp_path}/b\.json is not a readable JSON file"):
+        page = report(places, tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "Left out: b.json is not a readable JSON file" in page and ">30.00<" in page
+    assert str(tmp_path) not in page
+
+
+def test_runs_and_results_in_folders_below_are_found_and_told_apart(make: Callable, tmp_path: Path) -> None:
+    for run, fpr95 in (("first", 0.3), ("second", 0.2)):
+        folder = tmp_path / "runs" / run / "net"
+        folder.mkdir(parents=True)
+        lines = [{"pairs": 512 * n, "loss": 1 / n, "positive": 1.0} for n in (1, 2, 3)]
+        text = "".join(f"{json.dumps(line)}\n" for line in lines)
+        (folder / "log.jsonl").write_text(f"3\n{text}[1]\n{{cut")  # lines that are no records are passed over
+        (folder / "card.json").write_text("{}")
+        make("net", fpr95).save(folder / "ubc.json")
+    page = report([tmp_path / "runs"], tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "2 results" in page and "2 runs" in page
+    assert all(f"<span>{name}</span>" in page for name in ("net (first)", "net (second)", "first/net", "second/net"))
+    assert str(tmp_path) not in page
+
+
+def test_a_folder_without_results_beside_one_with_them_is_named(make: Callable, tmp_path: Path) -> None:
+    make("sift", 0.3).save(tmp_path / "a.json")
+    (tmp_path / "empty").mkdir()
+    with pytest.warns(UserWarning, match="empty holds no result"):
+        page = report([tmp_path / "a.json", tmp_path / "empty"], tmp_path / "page.html")
+    assert "empty holds no result" in page.read_text(encoding="utf-8")
 
 
 def test_a_provenance_of_other_things_than_texts_is_refused(make: Callable, tmp_path: Path) -> None:
@@ -262,7 +289,7 @@ def test_a_provenance_of_other_things_than_texts_is_refused(make: Callable, tmp_
     for damage in ({"date": 5}, {"hashes": []}, {"hashes": {"data": 5}}):
         broken = {**value, "provenance": {**value["provenance"], **damage}}
         (tmp_path / "a.json").write_text(json.dumps(broken), encoding="utf-8")
-        with pytest.raises(KeypatchError, match=r"a\.json is incomplete or damaged"):
+        with pytest.raises(KeypatchError, match=r"a\.json is not a readable result file"):
             report([tmp_path / "a.json"], tmp_path / "page.html")
 
 

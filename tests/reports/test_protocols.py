@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -63,16 +64,30 @@ def test_how_patches_are_cut_belongs_to_the_descriptor(make: Callable) -> None:
 
 
 @pytest.mark.parametrize(
-    ("dates", "labels"),
+    ("files", "settings", "labels"),
     [
-        (("2026-01-02T03:04:05", "2026-01-02T09:04:05"), {"sift (2026-01-02 03:04)", "sift (2026-01-02 09:04)"}),
-        (("2026-01-02T03:04:05", "2026-01-02T03:04:59"), {"sift (r0.json)", "sift (r1.json)"}),
+        (("seed0.json", "seed1.json"), ({}, {}), {"net (seed0)", "net (seed1)"}),
+        (("a/scores/net.json", "b/scores/net.json"), ({}, {}), {"net (a)", "net (b)"}),
+        (("a/one.json", "a/two.json"), ({}, {}), {"net (one)", "net (two)"}),
+        (("a.json", "b.json"), ({"patch_size": 32}, {"patch_size": 64}), {f"net (patch size {n})" for n in (32, 64)}),
+        (("", ""), ({}, {}), {"net (2026-01-02 03:04)", "net (2026-01-02 09:04)"}),
+        (("", "a.json"), ({}, {}), {"net (2026-01-02 03:04)", "net (2026-01-02 09:04)"}),
     ],
-)
-def test_two_results_of_one_name_are_told_apart_by_date_or_file(make: Callable, dates: tuple, labels: set) -> None:
-    twice = [make("sift", 0.3, date=date) for date in dates]
-    (protocol,) = group(sources(*twice, make("hynet", 0.1)))
-    assert {entry.label for entry in protocol.entries} == labels | {"hynet"}
+)  # fmt: skip
+def test_rows_of_one_descriptor_are_named_by_what_differs(
+    make: Callable, files: tuple, settings: tuple, labels: set
+) -> None:
+    dates = ("2026-01-02T03:04:05", "2026-01-02T09:04:05")
+    results = [make("net", 0.3, date=date, **each) for date, each in zip(dates, settings, strict=True)]
+    twice = [Source(result, file) for result, file in zip(results, files, strict=True)]
+    (protocol,) = group([*twice, Source(make("sift", 0.1), "sift.json")])
+    assert {entry.label for entry in protocol.entries} == labels | {"sift"}
+
+
+def test_of_the_notes_only_those_are_named_that_differ(make: Callable) -> None:
+    notes = ({"trained_on": "liberty", "step": 10}, {"trained_on": "liberty", "step": 20})
+    (protocol,) = group(sources(*(replace(make("net", 0.3), notes=each) for each in notes)))
+    assert {entry.label for entry in protocol.entries} == {"net (step 10)", "net (step 20)"}
 
 
 def test_two_results_of_one_name_date_and_file_are_numbered(make: Callable) -> None:

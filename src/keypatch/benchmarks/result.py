@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from keypatch.benchmarks.scores import find_score
 from keypatch.benchmarks.table import BENCHMARKS, headline_scores
 from keypatch.describers.protocol import Describer, HasWeights
-from keypatch.errors import DataError
-from keypatch.files import Format, write_text
+from keypatch.files import Format, reading, write_text
 from keypatch.metrics import Curve, interval
 from keypatch.provenance import Provenance, provenance
 
@@ -142,7 +141,7 @@ class Result:
     def from_json(cls, value: Mapping[str, Any], source: str = "the result") -> "Result":
         """The result written by `to_json`; raises DataError, naming `source`, for anything else."""
         FORMAT.check(value, source)
-        try:
+        with reading(source, "result file", "Run the evaluation again."):
             settings = dict(_checked(value["settings"], dict))
             notes = dict(_checked(value.get("notes", {}), dict))
             if value["benchmark"] == "ubc":  # keypatch 0.1 had these among the settings
@@ -161,8 +160,6 @@ class Result:
                 pictures={title: _png(text, title) for title, text in value.get("pictures", {}).items()},
                 notes=notes,
             )
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise DataError(f"{source} is incomplete or damaged ({error}). Run the evaluation again.") from None
 
     def save(self, path: str | Path) -> None:
         write_text(Path(path), _lines(self.to_json()))

@@ -7,6 +7,7 @@ import typer
 
 from keypatch.cli.options import examples
 from keypatch.cli.printing import open_console
+from keypatch.progress import ProgressBar
 
 app = typer.Typer(add_completion=False)
 
@@ -18,7 +19,9 @@ app = typer.Typer(add_completion=False)
     )
 )
 def report(
-    results: Annotated[list[Path], typer.Argument(help="Result files, folders of result files, or run folders.")],
+    results: Annotated[
+        list[Path], typer.Argument(help="Result files, run folders, or folders with any of them below.")
+    ],
     out: Annotated[Path, typer.Option(help="Write the page to this self-contained .html file.")],
     baseline: Annotated[
         str | None, typer.Option(help="Compare with this descriptor instead of the best one for each score.")
@@ -28,4 +31,6 @@ def report(
     """Show results on one page: tables with intervals, interactive curves, pictures, settings."""
     from keypatch.reports.page import report as write
 
-    open_console().print(f"Written: {write(results, out, baseline=baseline, title=title)}")
+    with ProgressBar():
+        page = write(results, out, baseline=baseline, title=title)
+    open_console().print(f"Written: {page}")

@@ -4,6 +4,7 @@ import base64
 import hashlib
 import json
 import struct
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -54,9 +55,10 @@ _WIDE = 600  # pixels of a picture that gets a row of its own
 def report(
     results: Iterable[str | Path | Result], out: str | Path, *, baseline: str | None = None, title: str | None = None
 ) -> Path:
-    """Write one self-contained page about result files, folders of them and run folders, and return its path.
+    """Write one self-contained page about result files and folders of results and runs, and return its path.
 
-    Results of one benchmark on the same data with the same settings share a table, others have their own.
+    Results of one benchmark on the same data with the same settings share a table, others have their own. What cannot
+    be read is left out, with a warning and a line on the page.
     baseline: the descriptor that the others are compared with; without one, the best of each score.
 
     >>> kp.report(["rootsift.json", "sift.json"], "report.html")
@@ -72,6 +74,8 @@ def report(
         raise KeypatchError(
             f'There is no result for the baseline "{baseline}".{choose_from(baseline, known, "The page without one")}'
         )
+    for problem in sources.problems.values():
+        warnings.warn(f"Left out: {problem}", stacklevel=2)
     write_text(path, build_page(sources, baseline, title))
     return path
 
@@ -89,6 +93,7 @@ def build_page(sources: Sources, baseline: str | None = None, title: str | None 
         .render(
             title=title or _title(protocols),
             facts=_facts_of(sources, protocols),
+            problems=[text.replace(str(file), file.name) for file, text in sources.problems.items()],
             numbers=numbers,
             sections=[_section(protocol, numbers, baseline) for protocol in protocols],
             training=training_figures(sources.runs[:MOST_DRAWN], numbers),

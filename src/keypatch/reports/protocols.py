@@ -8,21 +8,23 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass, field, replace
+from pathlib import Path, PurePosixPath
 from typing import Any
 
-from keypatch.benchmarks.comparison import CARD, shared_settings
+from keypatch.benchmarks.comparison import CARD, own_settings, shared_settings
 from keypatch.benchmarks.result import FORMAT, Result
 from keypatch.benchmarks.scores import find_score
 from keypatch.benchmarks.table import headline_scores
-from keypatch.errors import DataError
+from keypatch.errors import DataError, KeypatchError
 from keypatch.files import parse_json, read_json, read_text
+
+LOG = "log.jsonl"
 
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """A result and the file it came from; "" for one that was handed over as a value."""
+    """A result and the end of its path, as long as it takes to tell it from the others; "" for one without a file."""
 
     result: Result
     file: str
@@ -30,7 +32,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Run:
-    """The log of a training, a line of log.jsonl each."""
+    """The log of a training, a line of log.jsonl each; its name is the end of the run folder's path."""
 
     name: str
     records: tuple[dict[str, Any], ...]
@@ -42,50 +44,85 @@ class Sources:
 
     results: tuple[Source, ...]
     runs: tuple[Run, ...]
+    problems: Mapping[Path, str] = field(default_factory=dict)  # what could not be read, and why
 
 
 def read_sources(places: Iterable[str | Path | Result]) -> Sources:
-    """The results in files and folders, each once, and the logs of the run folders among them.
+    """The results in files and folders, each once, and the logs of the run folders among them or in them.
 
     A file has to be a result. Of a folder and the folders in it, JSON files of other kinds are passed over.
 
     Raises:
-        DataError: there is nothing at a place, it holds no result, or one that is damaged.
+        DataError: there is no such place, or nothing could be read at all.
     """
-    results: list[Source] = []
-    runs: list[Run] = []
+    results: list[tuple[Result, Path | None]] = []
+    runs: dict[Path, tuple[dict[str, Any], ...]] = {}
+    problems: dict[Path, str] = {}
     seen: set[Path] = set()
     for place in places:
         if isinstance(place, Result):
-            results.append(Source(place, ""))
+            results.append((place, None))
             continue
-        path = Path(place)
-        files = _files(path)
-        if path.is_dir() and (path / "log.jsonl").is_file():
-            runs.append(_read_run(path))
-        elif not files:
-            raise DataError(f"{path} holds no result of `keypatch evaluate ... --out FILE.json` and no training log.")
-        results += [Source(Result.load(file), file.name) for file in files if file.resolve() not in seen]
-        seen.update(file.resolve() for file in files)
+        path, found = Path(place), False
+        for file in _files(path):
+            if file.resolve() in seen:
+                found = True
+                continue
+            named = file == path
+            try:
+                read = _read_log(file) if file.name == LOG and not named else _read_result(file, named)
+            except KeypatchError as error:
+                problems[file] = str(error)
+            else:
+                if read is None:
+                    continue
+                if isinstance(read, Result):
+                    results.append((read, file))
+                else:
+                    runs[file.parent] = read
+            found = True
+            seen.add(file.resolve())
+        if not found:
+            problems[path] = f"{path} holds no result of `keypatch evaluate ... --out FILE.json` and no training log."
     if not results and not runs:
-        raise DataError("There are no results to report. Name result files, folders of result files, or run folders.")
-    return Sources(tuple(results), tuple(runs))
+        nothing = "There are no results to report. Name result files, folders of result files, or run folders."
+        raise DataError(next(iter(problems.values()), nothing))
+    ends = _ends([file for _, file in results if file is not None])
+    names = _ends([folder.resolve() for folder in runs])
+    return Sources(
+        tuple(Source(result, ends[file] if file else "") for result, file in results),
+        tuple(Run(names[folder.resolve()], records) for folder, records in runs.items()),
+        problems,
+    )
 
 
 def _files(path: Path) -> list[Path]:
     if path.is_dir():
-        return [file for file in sorted(path.rglob("*.json")) if FORMAT.is_of(read_json(file))]
+        return sorted(file for name in ("*.json", LOG) for file in path.rglob(name))
     if not path.exists():
         raise DataError(f"There is no file or folder {path}. Check the path.")
     return [path]
 
 
-def _read_run(folder: Path) -> Run:
+def _read_result(path: Path, named: bool) -> Result | None:
+    """None for a file of another kind, unless it was named."""
+    value = read_json(path)
+    return Result.from_json(value, str(path)) if named or FORMAT.is_of(value) else None
+
+
+def _read_log(path: Path) -> tuple[dict[str, Any], ...]:
     records = []
-    for line in read_text(folder / "log.jsonl").splitlines():
+    for line in read_text(path).splitlines():
         with suppress(ValueError):  # a line cut off when the process was killed
             records.append(parse_json(line))
-    return Run(folder.resolve().name, tuple(records))
+    return tuple(record for record in records if isinstance(record, dict))
+
+
+def _ends(paths: Sequence[Path]) -> dict[Path, str]:
+    """The shortest end of each path that no other has: the folders of the user's disk are nobody's business."""
+    tails = {path: ["/".join(path.parts[-n:]) for n in range(1, len(path.parts) + 1)] for path in paths}
+    often = Counter(tail for some in tails.values() for tail in some)
+    return {path: next((tail for tail in some if often[tail] == 1), some[-1]) for path, some in tails.items()}
 
 
 MOST_COLUMNS = 12  # a benchmark of others may call everything a headline
@@ -161,21 +198,43 @@ def _data_name(settings: Mapping[str, Any]) -> str:
 
 
 def _labelled(members: Sequence[Source]) -> tuple[Entry, ...]:
-    """The descriptor's name; of several with one name the notes on it, the date beside it, the file, or a number."""
+    """The descriptor's name; of several with one name also what tells them apart."""
     names = [source.result.descriptor for source in members]
-    dates = [source.result.provenance.date[:16].replace("T", " ") for source in members]
-    notes = [
-        ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in each.result.notes.items()) for each in members
+    labels = list(names)
+    for name in set(names):
+        places = [place for place, each in enumerate(names) if each == name]
+        for place, mark in zip(places, _marks([members[place] for place in places]), strict=True):
+            labels[place] += f" ({mark})" if mark else ""
+    return tuple(Entry(label, each.result, each.file) for label, each in zip(labels, members, strict=True))
+
+
+def _marks(group: Sequence[Source]) -> list[str]:
+    """What differs: settings and notes of the descriptor, else the path, the date, or a number; "" for a single one."""
+    own = [own_settings(source.result) for source in group]
+    differing = [name for name in dict.fromkeys(name for each in own for name in each) if _differ(own, name)]
+    settings = [
+        ", ".join(f"{name.rpartition('.')[2].replace('_', ' ')} {each.get(name, 'unknown')}" for name in differing)
+        for each in own
     ]
-    files, numbers = [source.file for source in members], [str(number + 1) for number in range(len(members))]
-    for marks in (notes, dates, files, numbers):
-        repeated = Counter(names)
-        marked = [
-            f"{name} ({mark})" if mark and repeated[name] > 1 else name for name, mark in zip(names, marks, strict=True)
-        ]
-        if len(set(marked)) == len(marked):
-            break
-    return tuple(Entry(label, each.result, each.file) for label, each in zip(marked, members, strict=True))
+    dates = [source.result.provenance.date[:16].replace("T", " ") for source in group]
+    numbers = [str(number + 1) for number in range(len(group))]
+    if len(group) == 1:
+        return [""]
+    paths = _differing_parts([source.file for source in group])
+    return next(marks for marks in (settings, paths, dates, numbers) if len({*marks, ""}) == len(group) + 1)
+
+
+def _differ(own: Sequence[Mapping[str, Any]], name: str) -> bool:
+    return len({str(each.get(name)) for each in own}) > 1
+
+
+def _differing_parts(files: Sequence[str]) -> list[str]:
+    """Of a/results/sift.json and b/results/sift.json "a" and "b"."""
+    parts = [PurePosixPath(file).with_suffix("").parts if file else () for file in files]
+    for end in (-1, 0):
+        while all(len(each) > 1 for each in parts) and len({each[end] for each in parts}) == 1:
+            parts = [each[:-1] if end else each[1:] for each in parts]
+    return ["/".join(each) for each in parts]
 
 
 def _best_first(protocol: Protocol) -> Protocol:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from importlib.machinery import ModuleSpec
 from importlib.metadata import PackageNotFoundError
+from io import BytesIO
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -25,6 +26,12 @@ from keypatch.matching.matching import Matching
 
 BEND = 0.3  # of a lens
 STEREO = Stereo()
+
+
+def npy(array: np.ndarray) -> bytes:
+    file = BytesIO()
+    np.save(file, array, allow_pickle=True)
+    return file.getvalue()
 
 
 def near() -> Stereo:
@@ -335,3 +342,28 @@ def test_replacing_one_field_keeps_the_challenges_others() -> None:
         Stereo(matching=Matching(ratio=0.8))  # type: ignore[arg-type]
     with pytest.raises(KeypatchError, match=r"Use ChallengeExtraction\(upright=True\)"):
         Stereo(extraction=Extraction(upright=True))  # type: ignore[arg-type]
+
+
+SAVED = BytesIO()
+np.savez(SAVED, np.array(["1-0"]))
+LISTS = {
+    "empty": b"",
+    "text": b"1-0\n",
+    "archive": SAVED.getvalue(),
+    "cut archive": SAVED.getvalue()[:40],
+    "numbers": npy(np.ones(3)),
+    "bytes": npy(np.array([b"1-0"])),
+    "objects": npy(np.array(["1-0", None])),
+    "cut": npy(np.array(["1-0"]))[:-3],
+    "longer than the file": npy(np.zeros(7, "U3")).replace(b"(7,)", b"(9,)"),
+}
+
+
+@pytest.mark.parametrize("content", LISTS.values(), ids=LISTS)
+def test_a_list_that_holds_no_names_is_one_sentence(ring: Any, tmp_path: Path, content: bytes) -> None:
+    folder = ring.write_challenge(tmp_path / "scene")
+    (folder / "new-vis-pairs").mkdir()
+    (folder / "new-vis-pairs" / "keys-th-0.1.npy").write_bytes(content)
+    with pytest.raises(KeypatchError, match=r"keys-th-0\.1\.npy is not a readable list of pairs") as caught:
+        evaluate_stereo(tmp_path, tmp_path / "scene", STEREO)
+    assert "pickle.load" not in str(caught.value)

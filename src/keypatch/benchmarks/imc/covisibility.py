@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from keypatch.benchmarks.imc.scenes import DEPRECATED, PosedScene
 from keypatch.errors import DataError
-from keypatch.files import safe_path
+from keypatch.files import read_head, reading, safe_path
 from keypatch.patches.tables import read_lines
 
 SHARED_POINTS = 100  # the challenge's older rule, and that of its bags: pairs with more 3D points in common
@@ -72,10 +72,11 @@ def _read_pairs(path: Path, scene: PosedScene) -> list[Pair]:
     if not path.is_file():
         there = ", ".join(sorted(file.name for file in path.parent.glob("*.npy")))
         raise DataError(f"There is no {path}. Choose a covisibility that has a list: {there or 'none has'}.")
-    try:
-        keys = [str(key) for key in np.load(path).ravel()]
-    except (OSError, ValueError) as error:
-        raise DataError(f"{path} is not a list of pairs ({error}). Copy it again.") from None
+    with reading(path, "list of pairs"):
+        listed = np.load(path, allow_pickle=False) if read_head(path).startswith(b"\x93NUMPY") else None
+        if listed is None or listed.dtype.kind != "U":
+            raise ValueError("it should be an array of names <photo>-<photo>")
+        keys = listed.ravel().tolist()
     return [_pair(key, scene, path) for key in keys if not DEPRECATED.intersection(key.split("-"))]
 
 
