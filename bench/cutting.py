@@ -7,6 +7,7 @@ The photograph is a mosaic of scikit-image's. The contestants take turns:
 
 import argparse
 import json
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 from racing import race, take_turns
 from skimage import color, data
 
+from keypatch.cli.main import answer
 from keypatch.geometry import Keypoints, cut_patches, to_laf
 
 
@@ -75,4 +77,4 @@ def photograph_and_keypoints(count: int) -> tuple[NDArray[np.uint8], Keypoints]:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(answer(main, sys.argv[1:]))

@@ -8,6 +8,7 @@ Rows are kept in --out, so that a stopped run is resumed.
 
 import argparse
 import json
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -21,6 +22,7 @@ from poses import UNITS, evaluate_poses
 from keypatch.benchmarks.imc.scenes import read_posed_scene
 from keypatch.benchmarks.planar.homography import Homography, PlanarMatching, evaluate_homographies
 from keypatch.benchmarks.planar.sequences import read_planar_sequences
+from keypatch.cli.main import answer
 from keypatch.detection import Dog, keep_orientations
 from keypatch.detection.budget import suppression_radius
 from keypatch.features import Features, Photo, read_photo
@@ -219,4 +221,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(answer(main, sys.argv[1:]))

@@ -7,6 +7,7 @@ a trained network on the pair lists of a PhotoTour folder.
 
 import argparse
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 from racing import gemm, gemm_flops, race, take_turns
 
 from keypatch.benchmarks.ubc import evaluate_ubc
+from keypatch.cli.main import answer
 from keypatch.describers.network import NetworkDescriber
 from keypatch.files import write_json
 from keypatch.networks import HyNet, L2Net, NetworkSpec, PatchNetwork, has_fast_bfloat16, prepare
@@ -164,4 +166,4 @@ def print_table(rows: list[dict[str, Any]]) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(answer(main, sys.argv[1:]))

@@ -7,6 +7,7 @@ looked at when the thresholds of keypatch/doctor/verdicts.py were chosen.
 """
 
 import argparse
+import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 from PIL import Image
 from skimage import data
 
+from keypatch.cli.main import answer
 from keypatch.doctor.examination import examine
 from keypatch.features.description import describe
 from keypatch.files import write_text
@@ -147,4 +149,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(answer(main, sys.argv[1:]))

@@ -4,6 +4,7 @@ python bench/gradient_correlation.py runs/hardnet-nd --data $DATA/nd-test --pair
 """
 
 import argparse
+import sys
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import normalize
 
+from keypatch.cli.main import answer
 from keypatch.losses import Angle, Described, Hardest, SquaredAngle
 from keypatch.networks import PatchNetwork, prepare
 from keypatch.patches import PatchSource, open_patches
@@ -97,4 +99,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(answer(main, sys.argv[1:]))

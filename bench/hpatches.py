@@ -28,6 +28,7 @@ from racing import peak_mb
 from keypatch.benchmarks.hpatches.descriptors import StripDescriptors
 from keypatch.benchmarks.hpatches.lists import Tasks, draw_tasks, read_tasks
 from keypatch.benchmarks.hpatches.scores import score_strips
+from keypatch.cli.main import answer
 from keypatch.files import write_json
 from keypatch.patches.hpatches import STRIPS
 from keypatch.provenance import provenance
@@ -151,4 +152,4 @@ def compete(work: Path, threads: int) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(answer(main, sys.argv[1:]))

@@ -12,6 +12,8 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
+from keypatch.cli.main import answer
+
 WAYS = {
     "sift, 2,048 keypoints": ["--descriptor", "sift"],
     "hynet-notredame, 2,048 keypoints": [],
@@ -21,6 +23,7 @@ WAYS = {
 }
 CHILD = """
 import resource, sys
+from keypatch.cli.main import answer
 from keypatch.cli.main import run
 code = run(sys.argv[1:])
 print(code, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
@@ -64,4 +67,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(answer(main, sys.argv[1:]))

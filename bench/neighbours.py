@@ -9,6 +9,7 @@ brute force take part up to 20,000 vectors.
 
 import argparse
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ import torch
 from numpy.typing import NDArray
 from racing import race, take_turns
 
+from keypatch.cli.main import answer
 from keypatch.files import write_json
 from keypatch.matching.matching import Matching
 from keypatch.matching.neighbours import match_descriptors
@@ -140,4 +142,4 @@ CONTESTANTS: dict[str, Callable[[Vectors, Vectors], Pairs]] = {
 SLOW = ("torch, full matrix", "OpenCV BFMatcher")
 
 if __name__ == "__main__":
-    main()
+    sys.exit(answer(main, sys.argv[1:]))

@@ -8,6 +8,7 @@ that keeps the heap. The photo is a mosaic of scikit-image's, or `--photo FILE` 
 
 import argparse
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ import torch
 from numpy.typing import NDArray
 from racing import race, take_turns
 
+from keypatch.cli.main import answer
 from keypatch.describers import Describer, SiftDescriber
 from keypatch.describers.network import NetworkDescriber
 from keypatch.detection import Dog, spend
@@ -165,4 +167,4 @@ def print_table(rows: list[dict[str, Any]]) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(answer(main, sys.argv[1:]))

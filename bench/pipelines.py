@@ -8,6 +8,7 @@ castle-P19 after one rehearsal, the pipelines taking turns. A stopped run resume
 
 import argparse
 import json
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -25,6 +26,7 @@ from keypatch.benchmarks.imc.scenes import read_posed_scene
 from keypatch.benchmarks.planar.homography import SEEDS, Homography, PlanarMatching, evaluate_homographies
 from keypatch.benchmarks.planar.sequences import read_planar_sequences
 from keypatch.benchmarks.result import Result
+from keypatch.cli.main import answer
 from keypatch.detection import Rule
 from keypatch.features import FeatureReader, Features, Photo, read_photo
 from keypatch.features.feature_files import feature_attributes, require_same_photos, stamp, write_features
@@ -278,4 +280,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(answer(main, sys.argv[1:]))

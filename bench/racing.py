@@ -62,7 +62,8 @@ def gemm_flops(seconds: float) -> float:
 
 
 def _start(command: list[str]) -> "subprocess.Popen[str]":
-    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    # a session of its own: Ctrl-C is the parent's, whose end closes the pipe on which a contestant waits
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True)
 
 
 def _ask(process: "subprocess.Popen[str]") -> dict[str, float]:

@@ -8,6 +8,7 @@ where a training makes patches ahead. The contestants take turns:
 
 import argparse
 import json
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import count
@@ -15,6 +16,7 @@ from itertools import count
 import torch
 from racing import race, take_turns
 
+from keypatch.cli.main import answer
 from keypatch.losses import Moment, State
 from keypatch.patches import open_patches
 from keypatch.recipes import RECIPES
@@ -74,4 +76,4 @@ def training_step(name: str, pairs: int) -> Callable[[], object]:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(answer(main, sys.argv[1:]))

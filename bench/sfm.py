@@ -18,7 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from keypatch import describe, reconstruct
+from keypatch.cli.main import answer
 from keypatch.colmap.known_cameras import read_cameras
+from keypatch.errors import KeypatchError
 from keypatch.features import Extraction
 from keypatch.files import write_json
 from keypatch.matching.matching import Matching
@@ -58,6 +60,7 @@ def main() -> None:
         return
     rows = []
     for scene in arguments.scenes:
+        truth_of(arguments.data / scene)  # before anything is computed
         for pipeline in [COLMAP, *arguments.descriptors]:
             for ratio in arguments.ratios:
                 rows.append(row_of(arguments.data / scene, pipeline, ratio, arguments.keypoints, arguments.work))
@@ -83,7 +86,10 @@ def row_of(scene: Path, pipeline: str, ratio: float, keypoints: int, work: Path)
 
 
 def truth_of(scene: Path) -> Path:
-    return next(scene / name for name in TRUTH if (scene / name).is_dir())
+    for name in TRUTH:
+        if (scene / name).is_dir():
+            return scene / name
+    raise KeypatchError(f"There is no folder {scene / TRUTH[0]} with true cameras. Check --data and --scenes.")
 
 
 def run_ours(folder: Path, scene: Path, descriptor: str, ratio: float, keypoints: int) -> dict[str, Any]:
@@ -113,7 +119,8 @@ def run_baseline(folder: Path, scene: Path, pipeline: str, ratio: float, keypoin
     start = time.monotonic()
     words = ["--data", str(scene.parent), "--keypoints", str(keypoints)]
     command = [sys.executable, __file__, *words, "--baseline", str(folder), str(scene), str(ratio)]
-    subprocess.run(command, check=True)
+    if code := subprocess.run(command).returncode:
+        sys.exit(code)  # it has said why
     numbers = json.loads((folder / "numbers.json").read_text(encoding="utf-8"))
     truth = {name: posed.pose for name, posed in read_cameras(truth_of(scene)).items()}
     found = {name: posed.pose for name, posed in read_cameras(folder / "model").items()}
@@ -196,4 +203,4 @@ def _idle() -> None: ...
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(answer(main, sys.argv[1:]))

@@ -7,6 +7,7 @@ the process had before its first one is taken off.
 
 import argparse
 import json
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +17,7 @@ import torch
 from racing import gemm, gemm_flops, race, take_turns
 from torch import Tensor
 
+from keypatch.cli.main import answer
 from keypatch.files import write_json
 from keypatch.losses import Described, total_loss
 from keypatch.networks import has_fast_bfloat16
@@ -153,4 +155,4 @@ def print_table(rows: list[dict[str, Any]]) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(answer(main, sys.argv[1:]))

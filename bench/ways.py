@@ -14,6 +14,7 @@ from pathlib import Path
 from types import FrameType
 
 import keypatch
+from keypatch.cli.main import answer
 
 SOURCE = str(Path(keypatch.__file__).parent) + "/"
 FUNCTION = 0x2  # of code flags: the bodies of modules and classes lack it
@@ -86,4 +87,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(answer(main, sys.argv[1:]))

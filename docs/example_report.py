@@ -1,11 +1,13 @@
 """Make docs/example-report.html: `python docs/example_report.py`; the quickstart's page, with fewer pictures in it."""
 
 import shutil
+import sys
 import tempfile
 from dataclasses import replace
 from pathlib import Path
 
 import keypatch
+from keypatch.cli.main import answer
 
 OUT = Path(__file__).parent / "example-report.html"
 WITH_PICTURES = ("sift", "trained")  # of hardest pairs; those of all four would double the file
@@ -25,4 +27,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(answer(main, sys.argv[1:]))

@@ -1,5 +1,6 @@
 """Draw docs/match.png: `python docs/match_picture.py`; a photograph of scikit-image beside a turned view of it."""
 
+import sys
 import tempfile
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import skimage
 from PIL import Image
 
 import keypatch
+from keypatch.cli.main import answer
 from keypatch.geometry.keypoints import rotations
 
 OUT = Path(__file__).parent / "match.png"
@@ -29,4 +31,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(answer(main, sys.argv[1:]))

@@ -14,6 +14,7 @@ import skimage
 
 from keypatch.benchmarks import Result
 from keypatch.benchmarks.planar.rotation import Rotation, evaluate_rotation
+from keypatch.cli.main import answer
 from keypatch.zoo import load
 
 COLOURS = {"rootsift": "#5f6c7b", "hynet-notredame": "#1f6f8b"}
@@ -21,7 +22,8 @@ PHOTOS = ("astronaut.png", "camera.png", "coffee.png")
 OUT = Path(__file__).parent / "results" / "rotation.png"
 
 
-def main(photos: list[Path]) -> None:
+def main() -> None:
+    photos = [Path(name) for name in sys.argv[1:]] or [Path(skimage.__file__).parent / "data" / name for name in PHOTOS]
     results = [evaluate_rotation(load(name, "cpu", "float32"), photos) for name in COLOURS]
     draw(results)
     print_table(results)
@@ -61,4 +63,4 @@ def print_table(results: list[Result]) -> None:
 
 
 if __name__ == "__main__":
-    main([Path(name) for name in sys.argv[1:]] or [Path(skimage.__file__).parent / "data" / name for name in PHOTOS])
+    sys.exit(answer(main, sys.argv[1:]))

@@ -134,8 +134,12 @@ def lay_out(folder: Path, page: str) -> None:
         (environment / part).symlink_to(Path(sys.prefix, part))
     for stamp in (".installed", ".installed-dev"):
         (environment / stamp).touch()  # newer than pyproject.toml: make installs nothing
+    wrapper = environment / "dry" / "pip"  # resolves and builds what a page installs, and leaves the environment alone
+    wrapper.parent.mkdir()
+    wrapper.write_text(f'#!/bin/sh\nexec {sys.executable} -m pip "$@" --dry-run\n')
+    wrapper.chmod(0o755)
     (folder / "photos").mkdir()
-    for name, photo in zip("abcdefghi", _photos(), strict=False):
+    for name, photo in zip("abcde", _photos(), strict=False):
         Image.fromarray(photo).save(folder / "photos" / f"{name}.jpg", quality=95)
     for name, photo in (("a", "a"), ("b", "b"), ("photo", "a")):
         shutil.copy(folder / "photos" / f"{photo}.jpg", folder / f"{name}.jpg")
@@ -175,11 +179,10 @@ class Reader:
     answers: int = -1
 
     def environment(self) -> dict[str, str]:
-        path = f"{self.here / '.venv' / 'bin'}:{os.environ['PATH']}"
+        path = f"{self.here / '.venv' / 'dry'}:{self.here / '.venv' / 'bin'}:{os.environ['PATH']}"
         packages = f"{self.here / 'src'}:{os.environ.get('PYTHONPATH', '')}"
         asked = {"PATH": path, "PYTHONPATH": packages, "COLUMNS": "160"}
-        # pip resolves and builds what a page installs but leaves the environment alone
-        return {"DATA": str(self.here / "data"), **os.environ, **asked, "PIP_DRY_RUN": "1"}
+        return {"DATA": str(self.here / "data"), **os.environ, **asked}
 
     def run(self, command: Command) -> Row:
         for left_out, reason in NOT_RUN.items():
@@ -199,6 +202,8 @@ class Reader:
             stoppable = command.page.startswith("docs/results/") or STOPPABLE.search(command.text)
             limit = self.limit if stoppable else None
             code, stopped = (self._shell if command.kind == "shell" else self._python)(command.text, log, limit)
+            if command.kind == "hloc":  # calls pycolmap in this process, after which the heap may be damaged
+                self.close()
             seconds = time.monotonic() - started
         said = self.log.read_bytes()[before:].decode(errors="replace")
         return Row(command, code, seconds, self._remark(command, code, stopped, said))
@@ -238,6 +243,7 @@ class Reader:
             self.session.stdin.close()
             self.session.wait()
             os.close(self.answers)
+        self.session = None
 
     def _remark(self, command: Command, code: int, stopped: bool, said: str) -> str:
         folder = Path(self.environment()["DATA"])

@@ -160,6 +160,14 @@ def test_an_interrupt_exits_with_130(keypatch: Callable, monkeypatch: pytest.Mon
     )
 
 
+def test_a_script_ends_as_a_command_does(capsys: pytest.CaptureFixture[str]) -> None:
+    def stop() -> None:
+        sys.exit("the child ended with 3")
+
+    assert (main.answer(stop, []), capsys.readouterr().err) == (1, "the child ended with 3\n")
+    assert main.answer(lambda: sys.exit(), []) == 0
+
+
 def test_main_exits_with_the_code_of_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["keypatch", "list", "nonsense"])
     with pytest.raises(SystemExit) as end:

@@ -2,7 +2,7 @@
 
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from io import TextIOWrapper
 from itertools import pairwise
 from pathlib import Path
@@ -13,16 +13,27 @@ USER_ERROR, OUR_ERROR, INTERRUPTED = 2, 1, 130
 
 
 def run(words: Sequence[str]) -> int:
-    """Run one command line and return its exit code: 0, 2 (the user can fix it), 1 (our fault), 130 (interrupted)."""
-    debug = "--debug" in words  # also behind a command: people append it to the line that failed
-    try:
+    """Run one command line and return its exit code."""
+
+    def command() -> None:
         from keypatch.cli.commands import app  # here, so that Ctrl-C is heard while it is imported
 
         app([word for word in words if word != "--debug"], prog_name="keypatch")
+
+    return answer(command, words)
+
+
+def answer(work: Callable[[], object], words: Sequence[str]) -> int:
+    """Do the work of a command line; its exit code: 0, 2 (the user can fix it), 1 (our fault), 130 (interrupted)."""
+    debug = "--debug" in words  # also behind a command: people append it to the line that failed
+    try:
+        work()
     except SystemExit as end:
         if end.code == INTERRUPTED:  # typer's answer to Ctrl-C
             return _say(f"keypatch: {_stopped(words)}", INTERRUPTED, debug)
-        return end.code if isinstance(end.code, int) else 0
+        if isinstance(end.code, str):
+            return _say(end.code, OUR_ERROR, debug)
+        return end.code or 0
     except KeyboardInterrupt:
         return _say(f"keypatch: {_stopped(words)}", INTERRUPTED, debug)
     except Interrupted as stop:
