@@ -8,13 +8,14 @@ from pathlib import Path
 
 import keypatch
 from keypatch.cli.main import answer
+from keypatch.progress import ProgressBar
 
 OUT = Path(__file__).parent / "example-report.html"
 WITH_PICTURES = ("sift", "trained")  # of hardest pairs; those of all four would double the file
 
 
 def main() -> None:
-    done = keypatch.quickstart()
+    done = keypatch.quickstart(progress=ProgressBar())
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder, "quickstart")
         copy.mkdir()

@@ -15,6 +15,7 @@ import skimage
 from keypatch.benchmarks import Result
 from keypatch.benchmarks.planar.rotation import Rotation, evaluate_rotation
 from keypatch.cli.main import answer
+from keypatch.progress import ProgressBar
 from keypatch.zoo import load
 
 COLOURS = {"rootsift": "#5f6c7b", "hynet-notredame": "#1f6f8b"}
@@ -24,7 +25,7 @@ OUT = Path(__file__).parent / "results" / "rotation.png"
 
 def main() -> None:
     photos = [Path(name) for name in sys.argv[1:]] or [Path(skimage.__file__).parent / "data" / name for name in PHOTOS]
-    results = [evaluate_rotation(load(name, "cpu", "float32"), photos) for name in COLOURS]
+    results = [evaluate_rotation(load(name, "cpu", "float32"), photos, progress=ProgressBar()) for name in COLOURS]
     draw(results)
     print_table(results)
 

@@ -48,8 +48,8 @@ def reading(place: str | Path, title: str = "file", remedy: str = "Write or copy
     """Whatever goes wrong while a file is read becomes one DataError: every reader stands in such a block.
 
     `place` is the file, or a place in it ("list.txt, line 3"), and `title` what it should be. Libraries raise what they
-    like where a file is damaged, so all of it is caught; `--debug` shows it. A sentence of ours passes, and gets the
-    place in front where it does not name it.
+    like where a file is damaged, so all of it is caught and kept as the cause. A sentence of ours passes, and gets
+    the place in front where it does not name it.
     """
     try:
         yield
