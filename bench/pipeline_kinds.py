@@ -132,7 +132,7 @@ class AlikedPipeline:
         try:
             from kornia.feature import ALIKED
         except ImportError:
-            raise MissingExtra("ALIKED needs kornia: pip install 'keypatch[kornia]'.") from None
+            raise MissingExtra.of("ALIKED needs kornia", "kornia") from None
         from safetensors.torch import load_file
 
         network = ALIKED(self.weights.stem, max_num_keypoints=self.budget, detection_threshold=0.0).eval()

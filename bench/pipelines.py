@@ -25,7 +25,7 @@ from poses import DEGREES, THRESHOLD, UNITS, Matcher, Unit, evaluate_poses
 from keypatch.benchmarks.imc.scenes import read_posed_scene
 from keypatch.benchmarks.planar.homography import SEEDS, Homography, PlanarMatching, evaluate_homographies
 from keypatch.benchmarks.planar.sequences import read_planar_sequences
-from keypatch.benchmarks.result import Result
+from keypatch.benchmarks.result import Result, load_result
 from keypatch.cli.main import answer
 from keypatch.detection import Rule
 from keypatch.features import FeatureReader, Features, Photo, read_photo
@@ -183,7 +183,7 @@ class KeptPipeline:
         features = dict(self.pipeline.settings)
         wanted = {"features": features, **settings}
         if path.exists():
-            kept = Result.load(path)
+            kept = load_result(path)
             same = {key: kept.settings.get(key) for key in wanted} == wanted
             if same and kept.provenance.hashes.get("data") == data_hash:
                 return kept

@@ -1,5 +1,7 @@
 """What README and docs tell a reader to paste does what they say; `documented_commands.py` runs all of it."""
 
+import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -36,3 +38,17 @@ def test_a_page_runs_as_written(page: Path, tmp_path: Path, monkeypatch: pytest.
     monkeypatch.delenv("DATA", raising=False)  # what a reader has who downloads nothing
     rows = list(run_page(page, tmp_path / "page", short=True))
     assert [row for row in rows if row.failed] == []
+
+
+def test_extras_are_installed_by_one_form_of_command() -> None:
+    """It works in any folder once keypatch is installed, and names an extra that there is."""
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    pages = [*PAGES, *ROOT.glob("src/**/*.py"), *ROOT.glob("bench/*.py")]
+    command = re.compile(r'pip install [^"`\n]*\[[^"`\n]*')
+    told = {(page.name, text) for page in pages for text in command.findall(page.read_text())}
+    assert len(told) > 10
+    wrong = [each for each in told if not re.match(r"pip install 'keypatch\[(\{extra\}|[\w-]+)\]'", each[1])]
+    named = {name for _, text in told for name in re.findall(r"keypatch\[([\w-]+)\]", text)}
+    assert not wrong and named <= set(extras)
+    called = {name for page in pages for name in re.findall(r'MissingExtra\.of\([^)]*?, "([\w-]+)"', page.read_text())}
+    assert len(called) > 5 and called <= set(extras)

@@ -79,7 +79,7 @@ def test_features_and_matches_have_their_values() -> None:
 
 
 def test_a_result_has_its_scores_and_intervals() -> None:
-    result = keypatch.Result.load(FILES / "result.json")
+    result = keypatch.load_result(FILES / "result.json")
     assert (result.benchmark, result.descriptor, result.settings["data"]) == ("ubc", "rootsift", "embedded-test")
     assert result.scores["fpr95.m50_8000_8000_0"] == 0.142 and result.scores["rank1"] == 0.8457609805924413
     assert set(result.replicates) >= {"fpr95.m50_8000_8000_0", "rank1"} and "roc.m50_8000_8000_0" in result.curves

@@ -38,6 +38,7 @@ NAMES = [
     "inspect",
     "list_names",
     "load",
+    "load_result",
     "match",
     "match_pairs",
     "open_patches",

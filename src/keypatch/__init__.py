@@ -9,7 +9,7 @@
 Images       load, extract, match, draw; Extraction, Matching, Features, ImageMatches, Keypoints
 Many photos  describe, match_pairs, read_features, read_matches, reconstruct; FileOptions, Inputs, Mapping
 Training     train, open_patches, find_recipe; Recipe, PatchSet, Conditions
-Scores       evaluate, compare, report, study_methods, study_ubc; Result
+Scores       evaluate, load_result, compare, report, study_methods, study_ubc; Result
 Help         inspect, examine, list_names, quickstart
 
 These names are the whole public interface. Each is loaded when it is first used, so that importing keypatch costs
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from keypatch.benchmarks.comparison import compare as compare
     from keypatch.benchmarks.evaluation import evaluate as evaluate
     from keypatch.benchmarks.result import Result as Result
+    from keypatch.benchmarks.result import load_result as load_result
     from keypatch.commands.inspect.inspection import Inspection as Inspection
     from keypatch.commands.inspect.inspection import inspect as inspect
     from keypatch.commands.list import list_names as list_names
@@ -93,6 +94,7 @@ _HOME = {
     "inspect": "commands.inspect.inspection",
     "list_names": "commands.list",
     "load": "zoo.loading",
+    "load_result": "benchmarks.result",
     "match": "matching.image_matches",
     "match_pairs": "matching.pairs",
     "open_patches": "patches.layouts",

@@ -1,5 +1,7 @@
 """Errors the user can fix: every message says what is wrong, where, and what to do."""
 
+from typing import Self
+
 
 class KeypatchError(Exception):
     """Base of all errors meant for the user; the command line prints its text and exits with code 2.
@@ -20,6 +22,11 @@ class RecipeError(KeypatchError):
 
 class MissingExtra(KeypatchError):
     """An optional package is not installed; the message names the extra."""
+
+    @classmethod
+    def of(cls, needs: str, extra: str, instead: str = "") -> Self:
+        """`needs` says who needs what: "The detector keynet needs kornia"; `instead` what else can be done."""
+        return cls(f"{needs}: pip install 'keypatch[{extra}]'{f', or {instead}' if instead else ''}.")
 
 
 class Interrupted(KeypatchError):

@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
-from keypatch.benchmarks import Embedding, Result, evaluate_embedding
+from keypatch.benchmarks import Embedding, evaluate_embedding, load_result
 from keypatch.benchmarks.evaluation import evaluate
 from keypatch.errors import DataError, KeypatchError
 from keypatch.patches import PatchSet
@@ -117,6 +117,6 @@ def folder(images: PatchSet, tmp_path: Path) -> Path:
 
 def test_class_folders_are_scored_by_name(folder: Path, tmp_path: Path) -> None:
     result = evaluate("sift", "embedding", folder, tmp_path / "result.json")
-    written = Result.load(tmp_path / "result.json")
+    written = load_result(tmp_path / "result.json")
     assert written.scores == dict(result.scores) and written.settings["data"] == "greys"
     assert not any(math.isnan(result.scores[name]) for name in ("recall@1", "nmi", "f1", "spread.dm2"))

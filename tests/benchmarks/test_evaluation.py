@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from keypatch.benchmarks.evaluation import evaluate
-from keypatch.benchmarks.result import Result
+from keypatch.benchmarks.result import Result, load_result
 from keypatch.benchmarks.table import BENCHMARKS, headline_scores, kind_of
 from keypatch.benchmarks.ubc import Ubc
 from keypatch.detection import DETECTOR_TYPES, Orb
@@ -208,7 +208,7 @@ def test_a_second_evaluation_describes_nothing_unless_it_should(small: Path) -> 
 
 def test_the_result_is_written(small: Path, tmp_path: Path) -> None:
     result = evaluate(Pixels(), "ubc", small, tmp_path / "r.json")
-    assert Result.load(tmp_path / "r.json").scores == result.scores
+    assert load_result(tmp_path / "r.json").scores == result.scores
 
 
 def result_with(benchmark: str, *names: str) -> Result:

@@ -2,6 +2,7 @@
 
 import io
 import json
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,8 +11,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from keypatch.benchmarks import Comparison, Replicates, Result
-from keypatch.errors import DataError, KeypatchError
+from keypatch.benchmarks import Comparison, Replicates, Result, load_result
+from keypatch.errors import DataError, KeypatchError, MissingExtra
 from keypatch.metrics import Curve
 from keypatch.provenance import provenance
 
@@ -33,7 +34,7 @@ RESULT = Result(
 
 def test_a_result_comes_back_from_its_file(tmp_path: Path) -> None:
     RESULT.save(tmp_path / "result.json")
-    again = Result.load(tmp_path / "result.json")
+    again = load_result(tmp_path / "result.json")
     assert again.to_json() == RESULT.to_json()
     assert np.isnan(again.scores["rank1"])
     assert again.provenance == RESULT.provenance
@@ -68,7 +69,7 @@ def test_a_file_of_the_first_format_is_read(tmp_path: Path) -> None:
     value = RESULT.to_json() | {"format_number": 1}
     del value["replicates"], value["pictures"]
     (tmp_path / "result.json").write_text(json.dumps(value))
-    old = Result.load(tmp_path / "result.json")
+    old = load_result(tmp_path / "result.json")
     assert old.scores["fpr95.m50"] == 0.2984
     assert not old.replicates and not old.pictures and old.interval("fpr95.m50") is None
 
@@ -108,7 +109,7 @@ def test_other_files_are_refused(tmp_path: Path, change: dict[str, Any], words: 
     path = tmp_path / "result.json"
     path.write_text(json.dumps({**RESULT.to_json(), **change}))
     with pytest.raises(DataError, match=words) as caught:
-        Result.load(path)
+        load_result(path)
     assert "result.json" in str(caught.value)
 
 
@@ -116,12 +117,12 @@ def test_other_files_are_refused(tmp_path: Path, change: dict[str, Any], words: 
 def test_files_that_are_no_results_are_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "result.json").write_text(text)
     with pytest.raises(DataError, match=r"result\.json is not a"):
-        Result.load(tmp_path / "result.json")
+        load_result(tmp_path / "result.json")
 
 
 def test_a_missing_file_and_a_place_below_a_file_are_named(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no such file"):
-        Result.load(tmp_path / "nothing.json")
+        load_result(tmp_path / "nothing.json")
     (tmp_path / "file").touch()
     with pytest.raises(KeypatchError, match="file"):
         RESULT.save(tmp_path / "file" / "result.json")
@@ -149,7 +150,7 @@ def test_a_result_gives_plain_values() -> None:
 def test_notes_are_in_the_file_where_there_are_any(tmp_path: Path) -> None:
     assert "notes" not in RESULT.to_json()
     replace(RESULT, notes={"trained_on": "liberty"}).save(tmp_path / "result.json")
-    assert Result.load(tmp_path / "result.json").notes == {"trained_on": "liberty"}
+    assert load_result(tmp_path / "result.json").notes == {"trained_on": "liberty"}
 
 
 def test_the_settings_that_decide_stand_above_the_table_of_a_notebook() -> None:
@@ -187,10 +188,31 @@ def test_odd_values_are_one_sentence(tmp_path: Path, where: str, text: str) -> N
     path = tmp_path / "result.json"
     path.write_text(json.dumps({**RESULT.to_json(), where: "@"}).replace('"@"', text))
     with pytest.raises(DataError, match=r"result\.json is not a readable (JSON|result) file") as caught:
-        Result.load(path)
+        load_result(path)
     assert len(str(caught.value)) < 400 + len(str(path)) and "\n" not in str(caught.value)
 
 
 def test_a_score_that_is_no_number_is_not_defined(tmp_path: Path) -> None:
     (tmp_path / "result.json").write_text(json.dumps({**RESULT.to_json(), "scores": {"rank1": float("nan")}}))
-    assert Result.load(tmp_path / "result.json").number("rank1") == "none"
+    assert load_result(tmp_path / "result.json").number("rank1") == "none"
+
+
+def test_a_result_is_a_data_frame() -> None:
+    pandas = pytest.importorskip("pandas")
+    drawn = Replicates(np.random.default_rng(0).normal(0.3, 0.01, 1000), "pairs", 1000)
+    result = replace(RESULT, replicates={"fpr95.m50": drawn})
+    frame = result.to_frame()
+    assert list(frame.columns) == ["benchmark", "data", "descriptor", "score", "value", "low", "high", "over"]
+    assert dict(zip(frame.score, frame.value.isna(), strict=True)) == {
+        name: np.isnan(value) for name, value in result.scores.items()
+    }
+    row = frame.set_index("score").loc["fpr95.m50"]
+    assert (row.value, row.over, row.descriptor) == (0.2984, "1,000 pairs", "sift")
+    assert (row.low, row.high) == result.interval("fpr95.m50")
+    assert len(pandas.concat([frame, replace(result, descriptor="other").to_frame()]).descriptor.unique()) == 2
+
+
+def test_a_missing_pandas_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(MissingExtra, match=r"pip install 'keypatch\[pandas\]', or use to_dict"):
+        RESULT.to_frame()

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from PIL import Image
 from sklearn.metrics import average_precision_score
 
-from keypatch.benchmarks import Result, Ubc, evaluate_ubc, paired_difference
+from keypatch.benchmarks import Ubc, evaluate_ubc, load_result, paired_difference
 from keypatch.benchmarks.ubc import pair_distances
 from keypatch.describers import protocol
 from keypatch.errors import DataError, KeypatchError
@@ -191,7 +191,7 @@ def test_the_result_with_everything_comes_back_from_a_small_file(folder: Path, t
     result = evaluate_ubc(MeanPixels(), folder)
     result.save(tmp_path / "result.json")
     assert (tmp_path / "result.json").stat().st_size < 400_000
-    again = Result.load(tmp_path / "result.json")
+    again = load_result(tmp_path / "result.json")
     assert again.pictures == result.pictures
     assert again.interval("ap.other") == pytest.approx(result.interval("ap.other"), abs=1e-5)
 

@@ -56,10 +56,10 @@ def test_wrong_input_is_one_sentence(
 def test_the_quickstart_says_where_its_picture_and_page_are(
     keypatch: Callable, result: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from keypatch.benchmarks import Result
+    from keypatch.benchmarks import load_result
     from keypatch.commands.quickstart import Quickstart
 
-    done = Quickstart(tmp_path, (Result.load(result),), tmp_path / "match.png", tmp_path / "report.html")
+    done = Quickstart(tmp_path, (load_result(result),), tmp_path / "match.png", tmp_path / "report.html")
     monkeypatch.setattr("keypatch.commands.quickstart.quickstart", lambda *_, **__: done)
     *_, picture, page = keypatch("quickstart", "--out", tmp_path).out.splitlines()
     assert picture.endswith(f": {tmp_path / 'match.png'}") and page.endswith(f": {tmp_path / 'report.html'}")

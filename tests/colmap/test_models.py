@@ -75,5 +75,5 @@ def test_a_damaged_pose_is_a_sentence_that_names_the_model(tmp_path: Path) -> No
 
 def test_without_pycolmap_the_extra_is_named(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(package, "find_spec", lambda name: None)
-    with pytest.raises(MissingExtra, match=r"Reading a COLMAP model needs pycolmap; pip install 'keypatch\[colmap\]'"):
+    with pytest.raises(MissingExtra, match=r"Reading a COLMAP model needs pycolmap: pip install 'keypatch\[colmap\]'"):
         read_model(model)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from keypatch.benchmarks import Result
+from keypatch.benchmarks import load_result
 from keypatch.commands import quickstart as study
 from keypatch.errors import Interrupted
 from keypatch.sampling import RandomPairs
@@ -32,7 +32,7 @@ def done(short: None, tmp_path_factory: pytest.TempPathFactory) -> study.Quickst
 def test_four_descriptors_are_scored_and_their_results_lie_in_the_run_folder(done: study.Quickstart) -> None:
     assert [result.descriptor for result in done.results] == ["sift", "rootsift", "untrained", "trained"]
     for result in done.results:
-        assert Result.load(done.folder / f"{result.descriptor}.json").scores == result.scores
+        assert load_result(done.folder / f"{result.descriptor}.json").scores == result.scores
     assert (done.folder / "recipe.toml").exists()
 
 

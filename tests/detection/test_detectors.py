@@ -105,7 +105,7 @@ def test_settings_rebuild_the_detector(detector):
 def test_a_missing_package_names_its_extra(monkeypatch, tmp_path, name, package, extra):
     monkeypatch.setitem(sys.modules, package, None)
     fields = {"weights": tmp_path / "none"} if name == "keynet" else {}
-    with pytest.raises(MissingExtra, match=rf"The detector {name} needs .*; pip install 'keypatch\[{extra}\]'"):
+    with pytest.raises(MissingExtra, match=rf"The detector {name} needs .*: pip install 'keypatch\[{extra}\]'"):
         make_detector(name, **fields)
 
 

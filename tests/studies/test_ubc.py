@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 from keypatch.benchmarks.comparison import compare
-from keypatch.benchmarks.result import Result
+from keypatch.benchmarks.result import Result, load_result
 from keypatch.benchmarks.ubc import evaluate_ubc
 from keypatch.commands.train import train
 from keypatch.errors import DataError, Interrupted, KeypatchError
@@ -201,7 +201,7 @@ def test_results_say_what_they_are_of(scored: Path) -> None:
     names = sorted(path.name for path in (scored / "results" / "hardnet").iterdir())
     assert len(names) == 12 and names[0] == "liberty-notredame-step-2.json"
     early, last = (
-        Result.load(scored / "results" / "hardnet" / f"liberty-notredame-step-{step}.json") for step in (2, 4)
+        load_result(scored / "results" / "hardnet" / f"liberty-notredame-step-{step}.json") for step in (2, 4)
     )
     assert (early.descriptor, early.settings["data"]) == ("hardnet", "notredame")
     assert early.notes == {"trained_on": "liberty", "step": 2}
@@ -223,7 +223,7 @@ def test_results_of_0_1_with_their_training_among_the_settings_are_read(finished
     value = json.loads(path.read_text())
     value["settings"] |= value.pop("notes")
     path.write_text(json.dumps(value))
-    result = Result.load(path)
+    result = load_result(path)
     assert result.notes == {"trained_on": "liberty", "step": 4} and "step" not in result.settings
     assert len(load_ubc_rows(finished)[0].last()) == 6
 

@@ -4,7 +4,7 @@ from keypatch.benchmarks.comparison import Comparison, Difference, compare, pair
 from keypatch.benchmarks.embedding import Embedding, evaluate_embedding
 from keypatch.benchmarks.hpatches.benchmark import Hpatches, evaluate_hpatches
 from keypatch.benchmarks.hpatches.rank1 import evaluate_rank1
-from keypatch.benchmarks.result import Replicates, Result
+from keypatch.benchmarks.result import Replicates, Result, load_result
 from keypatch.benchmarks.ubc import Ubc, evaluate_ubc
 
 __all__ = [
@@ -20,5 +20,6 @@ __all__ = [
     "evaluate_hpatches",
     "evaluate_rank1",
     "evaluate_ubc",
+    "load_result",
     "paired_difference",
 ]

@@ -57,7 +57,7 @@ class Difference:
 class Comparison:
     """Two results on the same data, score by score: a table in a notebook, sentences elsewhere.
 
-    >>> kp.compare(kp.Result.load("rootsift.json"), kp.Result.load("sift.json"))["rank1"].better
+    >>> kp.compare(kp.load_result("rootsift.json"), kp.load_result("sift.json"))["rank1"].better
     'rootsift'
     """
 
@@ -87,7 +87,7 @@ class Comparison:
 def compare(first: Result, second: Result, *scores: str) -> Comparison:
     """The paired differences of two results on the same data: of these scores, else of the headline ones.
 
-    >>> kp.compare(kp.Result.load("rootsift.json"), kp.Result.load("sift.json"))
+    >>> kp.compare(kp.load_result("rootsift.json"), kp.load_result("sift.json"))
     rootsift is better than sift: rank1 of rootsift minus that of sift is ...
 
     Raises:

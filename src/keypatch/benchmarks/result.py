@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +16,13 @@ from numpy.typing import NDArray
 from keypatch.benchmarks.scores import find_score
 from keypatch.benchmarks.table import BENCHMARKS, headline_scores
 from keypatch.describers.protocol import Describer, HasWeights
+from keypatch.errors import MissingExtra
 from keypatch.files import Format, reading, write_text
 from keypatch.metrics import Curve, interval
 from keypatch.provenance import Provenance, provenance
+
+if TYPE_CHECKING:
+    import pandas
 
 FORMAT = Format("keypatch-result", 2, "result file")  # 1 had no replicates and no pictures
 
@@ -50,7 +54,7 @@ class Result:
 
     All are fractions, but for those to which `scores.find_score` gives another unit.
 
-    >>> result = kp.Result.load("rootsift.json")
+    >>> result = kp.load_result("rootsift.json")
     >>> result.scores["rank1"], result.interval("rank1")
     (0.85, (0.8..., 0.8...))
     >>> result.to_dict()["descriptor"]
@@ -102,6 +106,33 @@ class Result:
             "intervals": {name: interval for name, interval in intervals.items() if interval is not None},
             "provenance": self.provenance.to_json(),
         }
+
+    def to_frame(self) -> "pandas.DataFrame":
+        """A pandas table with a row for each score, so that those of several results go below each other (`concat`).
+
+        Beside the score's flat name and value: the ends of its 95 % interval and over how many of which units that was
+        drawn, empty where there is none.
+
+        Raises:
+            MissingExtra: pandas is not installed.
+        """
+        try:
+            import pandas
+        except ImportError as error:
+            raise MissingExtra.of("A data frame needs pandas", "pandas", "use to_dict()") from error
+
+        intervals = {name: self.interval(name) or (math.nan, math.nan) for name in self.scores}
+        columns = {
+            "benchmark": self.benchmark,
+            "data": self.settings.get("data"),
+            "descriptor": self.descriptor,
+            "score": list(self.scores),
+            "value": list(self.scores.values()),
+            "low": [intervals[name][0] for name in self.scores],
+            "high": [intervals[name][1] for name in self.scores],
+            "over": [self._units(name) for name in self.scores],
+        }
+        return pandas.DataFrame(columns)
 
     def __repr__(self) -> str:
         scores = "".join(f", {title} {value}" for title, value, _ in self.headline())
@@ -164,9 +195,14 @@ class Result:
     def save(self, path: str | Path) -> None:
         write_text(Path(path), _lines(self.to_json()))
 
-    @classmethod
-    def load(cls, path: str | Path) -> "Result":
-        return cls.from_json(FORMAT.read_json(Path(path)), str(path))
+
+def load_result(path: str | Path) -> Result:
+    """The result in a JSON file of `keypatch evaluate ... --out FILE.json` or `Result.save`.
+
+    >>> kp.load_result("rootsift.json")
+    <Result: ubc of rootsift, rank-1 % 85.00 (8...)>
+    """
+    return Result.from_json(FORMAT.read_json(Path(path)), str(path))
 
 
 def html_table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[str]], conditions: str = "") -> str:

@@ -11,7 +11,7 @@ ERRORS_ONLY = 2  # of glog's levels
 def load_pycolmap(what: str = "Reconstruction") -> Any:
     """The package, logging errors only; MissingExtra, saying that `what` needs it, where it cannot be loaded."""
     if find_spec("pycolmap") is None:
-        raise MissingExtra(f"{what} needs pycolmap; pip install 'keypatch[colmap]'.")
+        raise MissingExtra.of(f"{what} needs pycolmap", "colmap")
     try:
         import pycolmap
     except ImportError as error:

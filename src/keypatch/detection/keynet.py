@@ -59,7 +59,7 @@ def _load(weights: Path) -> Any:
     try:
         from kornia.feature import KeyNetDetector
     except ImportError as error:
-        raise MissingExtra("The detector keynet needs kornia; pip install 'keypatch[kornia]'.") from error
+        raise MissingExtra.of("The detector keynet needs kornia", "kornia") from error
     from safetensors.torch import load_file
 
     detector: Any = KeyNetDetector(pretrained=False).eval().requires_grad_(False)

@@ -58,9 +58,7 @@ def _library() -> dict[str, type]:
     try:
         from pytorch_metric_learning import losses
     except ImportError as error:
-        raise MissingExtra(
-            "The loss MetricLearning needs pytorch-metric-learning; pip install 'keypatch[metric-learning]'."
-        ) from error
+        raise MissingExtra.of("The loss MetricLearning needs pytorch-metric-learning", "metric-learning") from error
     base = losses.BaseMetricLossFunction
     return {
         name: kind

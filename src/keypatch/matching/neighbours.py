@@ -195,7 +195,7 @@ def _search_faiss(queries: Tensor, others: Tensor) -> Nearest:
     try:
         import faiss
     except ImportError as error:
-        raise MissingExtra("faiss is not installed: pip install 'keypatch[faiss]', or use tiles.") from error
+        raise MissingExtra.of("faiss is not installed", "faiss", "use tiles") from error
 
     index = faiss.IndexFlatIP(others.shape[1])
     index.add(others.numpy())

@@ -121,7 +121,7 @@ def estimate_by_poselib(first: Points, second: Points, matching: Matching, camer
     try:
         import poselib
     except ImportError as error:
-        raise MissingExtra("poselib is not installed: pip install 'keypatch[poselib]', or use magsac.") from error
+        raise MissingExtra.of("poselib is not installed", "poselib", "use magsac") from error
 
     settings = {"max_iterations": matching.iterations, "success_prob": matching.confidence, "seed": matching.seed}
     settings["max_reproj_error" if matching.model == "H" else "max_epipolar_error"] = matching.threshold
@@ -150,7 +150,7 @@ def estimate_by_degensac(first: Points, second: Points, matching: Matching, came
     try:
         import pydegensac
     except ImportError as error:
-        raise MissingExtra("pydegensac is not installed: pip install 'keypatch[degensac]', or use magsac.") from error
+        raise MissingExtra.of("pydegensac is not installed", "degensac", "use magsac") from error
 
     matrix, agree = pydegensac.findFundamentalMatrix(
         first,

@@ -119,9 +119,7 @@ def tensorboard_log(folder: Path) -> Iterator[Callable[[Record], None]]:
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError as error:
-        raise MissingExtra(
-            "TensorBoard is not installed: pip install 'keypatch[tensorboard]', or leave out --tensorboard."
-        ) from error
+        raise MissingExtra.of("TensorBoard is not installed", "tensorboard", "leave out --tensorboard") from error
     writer = SummaryWriter(folder)
 
     def write(record: Record) -> None:

@@ -148,5 +148,4 @@ def _version(estimator: Estimator) -> str:
     try:
         return f"{package} {version(package)}"
     except PackageNotFoundError:
-        sentence = f"{package} is not installed: pip install 'keypatch[{estimator}]', or take magsac."
-        raise MissingExtra(sentence) from None
+        raise MissingExtra.of(f"{package} is not installed", estimator, "use magsac") from None

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from keypatch.benchmarks.result import Result
+from keypatch.benchmarks.result import load_result
 from keypatch.benchmarks.scores import find_score
 from keypatch.commands.inspect.patches import Findings
 from keypatch.errors import DataError
@@ -61,7 +61,7 @@ def look_at_zoo(card: Card, _: Path) -> Findings:
 
 
 def look_at_result(file: Path) -> Findings:
-    result = Result.load(file)
+    result = load_result(file)
     yield "benchmark", result.benchmark
     yield "descriptor", result.descriptor
     for name, setting in {**result.notes, **result.settings}.items():

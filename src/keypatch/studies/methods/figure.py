@@ -26,7 +26,7 @@ def draw_curves(path: Path, table: Table) -> None:
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise MissingExtra("The curves are not drawn: matplotlib is missing; pip install 'keypatch[plot]'.") from error
+        raise MissingExtra.of("The curves are not drawn, which needs matplotlib", "plot") from error
     if not table.lines:
         return
     count, lines = len(table.headlines), drawn_lines(table)

@@ -6,7 +6,7 @@ from hashlib import sha256
 from itertools import zip_longest
 from pathlib import Path
 
-from keypatch.benchmarks import Result, evaluate_ubc
+from keypatch.benchmarks import evaluate_ubc, load_result
 from keypatch.describers.protocol import Describer, HasWeights
 from keypatch.errors import DataError, KeypatchError
 from keypatch.files import safe_name
@@ -165,7 +165,7 @@ def _score(job: ScoringJob, describer: Describer, tests: Sequence[TestData], fol
             result = evaluate_ubc(describer, test.data) if job.is_last else test.score(describer)
             notes = {"trained_on": job.trained_on, "step": job.step}
             replace(result, descriptor=job.row, notes=notes).save(path)
-        elif Result.load(path).provenance.hashes.get("weights") != weights:
+        elif load_result(path).provenance.hashes.get("weights") != weights:
             raise KeypatchError(
                 f"{path} was made with other weights under the same name. Choose another name with --name, or move "
                 f"{path.parent} away."

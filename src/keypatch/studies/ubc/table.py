@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from keypatch.benchmarks.result import Replicates, Result
+from keypatch.benchmarks.result import Replicates, Result, load_result
 from keypatch.errors import DataError
 from keypatch.files import Format, write_json
 from keypatch.reports.published import published_rows
@@ -116,7 +116,7 @@ def make_ubc_row(name: str, results: Iterable[Result]) -> UbcRow:
 
 
 def _load(path: Path) -> Result:
-    result = Result.load(path)
+    result = load_result(path)
     if not {"trained_on", "step"} <= set(result.notes) or "data" not in result.settings:
         raise DataError(f"{path} is not a result of this study. Move it elsewhere.")
     return result
