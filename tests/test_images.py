@@ -25,10 +25,10 @@ from keypatch.images import (
     as_grey,
     check_photo,
     find_photos,
-    odd_orientations,
     read_colours,
     read_header,
     read_photo,
+    turned_sentence,
 )
 
 GREY = data.camera()[:40, :60]
@@ -313,9 +313,12 @@ def test_what_would_be_refused_later_is_refused_by_its_head(tmp_path: Path, png:
                 read(tmp_path / name)
 
 
-def test_orientations_unlike_the_rest_are_named_with_their_tag() -> None:
-    assert odd_orientations({"a": 6, "b": 1, "c": 6, "d": 8}) == (6, ["b (1)", "d (8)"])
-    assert odd_orientations({"a": 3}) == (3, [])
+def test_photos_that_a_tag_turns_are_named_with_it(tmp_path: Path) -> None:
+    (tmp_path / "text.jpg").write_text("no photo")
+    assert turned_sentence({"a": 1, "text.jpg": tmp_path / "text.jpg"}) == turned_sentence({}) == ""
+    told = turned_sentence({"a": 6, "b": 1, "c": 6, "d": 8})
+    assert told.startswith("Turned by an EXIF tag: 3 of 4 photos, a (6), c (6), d (8). ")
+    assert turned_sentence(dict.fromkeys(map(str, range(12)), 3)).count("(3)") == 10
 
 
 def test_only_one_thread_at_a_time_changes_pillows_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

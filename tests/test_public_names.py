@@ -41,6 +41,7 @@ NAMES = [
     "load_result",
     "match",
     "match_pairs",
+    "match_photos",
     "open_patches",
     "quickstart",
     "read_features",

@@ -7,7 +7,7 @@
 >>> matches.save("matches.png")                         # a notebook shows the picture by itself
 
 Images       load, extract, match, draw; Extraction, Matching, Features, ImageMatches, Keypoints
-Many photos  describe, match_pairs, read_features, read_matches, reconstruct; FileOptions, Inputs, Mapping
+Many photos  describe, match_photos, match_pairs, read_features, read_matches, reconstruct; FileOptions, Inputs, Mapping
 Training     train, open_patches, find_recipe; Recipe, PatchSet, Conditions
 Scores       evaluate, load_result, compare, report, study_methods, study_ubc; Result
 Help         inspect, examine, list_names, quickstart
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from keypatch.matching.matches import Matches as Matches
     from keypatch.matching.matching import Matching as Matching
     from keypatch.matching.pairs import match_pairs as match_pairs
+    from keypatch.matching.pairs import match_photos as match_photos
     from keypatch.patches.layouts import open_patches as open_patches
     from keypatch.patches.patch_set import PatchSet as PatchSet
     from keypatch.recipes import find_recipe as find_recipe
@@ -97,6 +98,7 @@ _HOME = {
     "load_result": "benchmarks.result",
     "match": "matching.image_matches",
     "match_pairs": "matching.pairs",
+    "match_photos": "matching.pairs",
     "open_patches": "patches.layouts",
     "quickstart": "commands.quickstart",
     "read_features": "features.feature_files",

@@ -4,8 +4,7 @@ import os
 import struct
 import threading
 import warnings
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from io import BytesIO
 from pathlib import Path, PurePosixPath
@@ -35,6 +34,7 @@ FORMATS = {  # the one table of what is read, by Pillow's names, and the suffixe
 }
 SUFFIXES = set[str]().union(*FORMATS.values())
 LIST_SUFFIX = ".txt"
+_LISTED = 10  # names in a message
 _TURNS = {  # by the EXIF orientation; 1 is upright
     2: Image.Transpose.FLIP_LEFT_RIGHT,
     3: Image.Transpose.ROTATE_180,
@@ -236,10 +236,29 @@ def check_photo(path: Path, pixel_limit: int = PIXEL_LIMIT) -> PhotoFile:
         return found
 
 
-def odd_orientations(tags: Mapping[str, int]) -> tuple[int, list[str]]:
-    """The EXIF orientation that most photos have, and the names of the others, each with its own: "a.jpg (6)"."""
-    usual = Counter(tags.values()).most_common(1)[0][0]
-    return usual, [f"{name} ({tag})" for name, tag in tags.items() if tag != usual]
+def turned_sentence(photos: Mapping[str, Path | int]) -> str:
+    """What to know about photos, given by name with their path or tag, that an EXIF tag turns; empty without any."""
+    tags = {name: each if isinstance(each, int) else _tag(each) for name, each in photos.items()}
+    turned = [f"{name} ({tag})" for name, tag in tags.items() if tag != 1]
+    if not turned:
+        return ""
+    return (
+        f"Turned by an EXIF tag: {len(turned):,} of {len(tags):,} photos, {listed(turned)}. Their pixels are used as "
+        "stored, but viewers and cv2.imread turn them; so do describe and match with --turn-by-exif."
+    )
+
+
+def listed(items: Sequence[str], separator: str = ", ") -> str:
+    """The first ten, and how many more there are."""
+    more = [f"and {len(items) - _LISTED:,} more"] if len(items) > _LISTED else []
+    return separator.join([*items[:_LISTED], *more])
+
+
+def _tag(path: Path) -> int:
+    try:
+        return read_header(path).orientation
+    except DataError:
+        return 1  # what is wrong is told when it is read
 
 
 def find_photos(paths: Iterable[str | Path], root: str | Path | None = None) -> list[Photo]:

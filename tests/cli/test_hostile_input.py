@@ -105,7 +105,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 MATCH = [
-    ("a.png folder.png", REFUSED, "folder.png"),
+    ("a.png folder.png", REFUSED, "Matches of many photos go to a match file"),
+    ("a.png folder.png --out OUT.h5", REFUSED, "at least two photos; the only one is a.png"),
     ("a.png b.png --out /proc/m.csv", REFUSED, "/proc/m.csv cannot be written"),
     ("a.png b.png --draw file/m.png", REFUSED, "file/m.png cannot be written"),
     ("dot.png dot.png --draw OUT.png", RESULT, "0 keypoints"),

@@ -125,6 +125,56 @@ def test_many_pairs_go_to_a_match_file_that_is_completed_later(
     assert read_matches(out, "sub/c.jpg", "a.jpg").indices.tolist() == [[k, k] for k in range(60)]
 
 
+def test_a_folder_is_described_and_matched_in_one_go(keypatch: Callable, photos: Path, tmp_path: Path) -> None:
+    few = ("--keypoints", "60", "--descriptor", "rootsift")
+    out = tmp_path / "new" / "m.h5"
+    shown = keypatch("match", photos, *few, "--ratio", "0.95", "--out", out)
+    assert shown.code == 0 and f"Written: {out}, 6 pairs" in shown.out
+    assert sorted(path.name for path in out.parent.iterdir()) == ["features.h5", "m.h5"]
+    assert keypatch("describe", photos, *few, "--out", tmp_path / "f.h5").code == 0
+    words = ("--pairs", "exhaustive", "--ratio", "0.95", "--out", tmp_path / "m.h5")
+    again = keypatch("match", "--features", tmp_path / "f.h5", *words)
+    assert again.out.splitlines()[0] == shown.out.splitlines()[0]
+    with h5py.File(out) as one, h5py.File(tmp_path / "m.h5") as two:
+        assert one["b.jpg/sub-c.png/matches0"][()].tolist() == two["b.jpg/sub-c.png/matches0"][()].tolist()
+        assert one.attrs["settings"] == two.attrs["settings"]
+
+
+def test_a_folder_whose_features_are_there_is_only_matched(keypatch: Callable, photos: Path, tmp_path: Path) -> None:
+    few = ("--keypoints", "20", "--descriptor", "sift", "--features", tmp_path / "f.h5")
+    listed = [photos / "a.png", photos / "b.jpg", photos / "sub" / "c.png", "--root", photos]
+    assert keypatch("match", *listed, *few, "--pairs", "sequence:1", "--out", tmp_path / "m.h5").code == 0
+    shown = keypatch("match", *listed, *few, "--out", tmp_path / "m.h5")
+    assert shown.code == 0 and "3 pairs" in shown.out and "describing" not in shown.err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["f.h5", "m.h5"]
+
+
+def test_many_pairs_count_places_once(keypatch: Callable, features: Path, tmp_path: Path) -> None:
+    rows = np.linalg.qr(np.random.default_rng(1).normal(size=(64, 64)))[0].astype(np.float32)
+    with h5py.File(features, "w") as file:
+        for name in ("a.jpg", "b.jpg"):
+            places = np.random.default_rng(0).uniform(0, 400, (54, 2)).astype(np.float32)
+            file[f"{name}/keypoints"] = np.concatenate([places, places[:10]])  # ten have a second orientation
+            file[f"{name}/descriptors"] = rows
+    words = ("--pairs", "exhaustive", "--model", "none", "--out", tmp_path / "m.h5")
+    shown = keypatch("match", "--features", features, *words)
+    assert "64 matches in all, 54 where orientations of the same places count once" in shown.out
+    with h5py.File(tmp_path / "m.h5") as file:
+        assert (file["a.jpg/b.jpg/matches0"][()] == np.arange(64)).all()
+        assert file["a.jpg/b.jpg"].attrs["places"] == 54
+
+
+def test_a_photo_that_its_exif_tag_turns_is_told(keypatch: Callable, folder: Path, tmp_path: Path) -> None:
+    exif = Image.Exif()
+    exif[0x0112] = 3
+    with Image.open(folder / "b.png") as photo:
+        photo.save(tmp_path / "b.png", exif=exif)
+    shown = keypatch("match", folder / "a.png", tmp_path / "b.png", *FEW)
+    assert shown.code == 0 and shown.err.count("Turned by an EXIF tag: 1 of 2 photos") == 1
+    shown = keypatch("match", folder / "a.png", tmp_path / "b.png", *FEW, "--turn-by-exif")
+    assert shown.code == 0 and "EXIF" not in shown.err
+
+
 def test_two_processes_do_not_write_one_file(keypatch: Callable, features: Path, tmp_path: Path) -> None:
     from keypatch.files import lock
 
@@ -139,12 +189,19 @@ def test_two_processes_do_not_write_one_file(keypatch: Callable, features: Path,
     ("words", "parts"),
     [
         ("a.png", ["two photos", "given: 1."]),
-        ("a.png b.png a.png", ["two photos", "given: 3."]),
+        ("a.png b.png a.png", ["many photos", "--out matches.h5"]),
+        (". --draw m.png", ["--draw", "many photos"]),
+        (". --out m.csv", ["m.csv", "Name it .h5"]),
+        (". --out m.h5 --features m.h5", ["m.h5 cannot hold features and matches"]),
+        (". --out m.h5 --pairs sequence:0", ["sequence:0"]),
+        (". --out m.h5 --model E", ["intrinsics"]),
+        (". --out m.h5 --model E --intrinsics K.txt --intrinsics K.txt", ["Give it once"]),
+        ("a.png b.png --workers 2", ["--workers", "two photos"]),
         ("", ["two photos", "--features"]),
         ("a.png b.png --pairs exhaustive", ["--pairs", "two photos"]),
         ("a.png gone.png", ["gone.png", "missing"]),
         ("a.png text.png", ["text.png", "not an image"]),
-        ("a.png .", [". is a folder. Name one photo."]),
+        ("a.png .", ["many photos", "--out matches.h5"]),
         ("a.png empty.jpg", ["empty.jpg", "empty"]),
         ("a.png cut.jpg", ["cut.jpg", "cut off"]),
         ("a.png huge.png", ["huge.png", "20000 x 20000", "--pixel-limit"]),
@@ -169,7 +226,7 @@ def test_two_processes_do_not_write_one_file(keypatch: Callable, features: Path,
         ("--features text.png --pairs exhaustive --out m.h5", ["text.png"]),
         ("--features gone.h5 --out m.h5", ["--pairs"]),
         ("--features gone.h5 --pairs exhaustive", ["--out"]),
-        ("--features gone.h5 a.png b.png", ["images", "--features"]),
+        ("--features gone.h5 a.png b.png", ["--features", "two photos"]),
         ("--features gone.h5 --draw m.png", ["--draw", "--features"]),
         ("--features gone.h5 --descriptor sift", ["--descriptor", "--features"]),
         ("--features gone.h5 --keypoints 2048", ["--keypoints", "--features"]),

@@ -66,20 +66,17 @@ def test_a_single_photo(tmp_path: Path) -> None:
     found = inspect(save(tmp_path / "it's.jpg", orientation=6, film_focal=26))
     assert (found.kind, found.problems) == ("photo", ())
     assert found.facts["photos"] == "1 (1 JPEG)"
-    assert found.facts["orientation"] == "EXIF tag 6; pixels are taken as stored, --turn-by-exif turns them"
+    assert found.facts["orientation"].startswith("Turned by an EXIF tag: 1 of 1 photos, it's.jpg (6). ")
     assert found.facts["focal length"] == "60 pixels (EXIF)"  # 26 / 43.27 of a diagonal of 100
     assert found.facts["next"].startswith("keypatch describe '")  # quoted for a shell
 
 
-def test_orientations_that_differ_are_named(tmp_path: Path) -> None:
+def test_photos_that_a_tag_turns_are_named(tmp_path: Path) -> None:
     for number in range(14):
         save(tmp_path / f"{number:02d}.jpg", orientation=8 if number else 1)
-    facts = inspect(tmp_path).facts
-    assert facts["orientation"].startswith("1 of 14 have another EXIF tag than the rest (8): 00.jpg (1); pixels are")
-    for number in range(12):
-        save(tmp_path / f"{number:02d}.png", orientation=3)
-    listed = inspect(tmp_path).facts["orientation"]
-    assert "13 of 26" in listed and listed.count(".png (3)") + listed.count(".jpg (1)") == 10 and "and 3 more" in listed
+    told = inspect(tmp_path).facts["orientation"]
+    assert told.startswith("Turned by an EXIF tag: 13 of 14 photos, 01.jpg (8), 02.jpg (8)")
+    assert told.count(".jpg (8)") == 10 and "and 3 more. " in told and "--turn-by-exif" in told
 
 
 def test_known_focal_lengths_are_those_reconstruct_takes(tmp_path: Path) -> None:

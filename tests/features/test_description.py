@@ -269,20 +269,20 @@ def tagged(path: Path, source: Path, tag: int) -> None:
     Image.open(source).save(path, exif=exif)
 
 
-def test_photos_with_other_exif_tags_are_named_in_a_warning(photos: Path, tmp_path: Path) -> None:
+def test_photos_with_exif_tags_are_named_in_a_warning(photos: Path, tmp_path: Path) -> None:
     for name, tag in {"a.png": 1, "b.png": 1, "c.png": 6, "d.png": 3}.items():
         tagged(tmp_path / name, photos / "a.png", tag)
     told = Told()
     describe(tmp_path, tmp_path / "f.h5", "sift", TWENTY, progress=told)
     assert told.messages == [
-        "2 of 4 photos have a different EXIF orientation from the rest (1): c.png (6), d.png (3). "
-        "Pixels are used as stored; --turn-by-exif rotates them."
+        "Turned by an EXIF tag: 2 of 4 photos, c.png (6), d.png (3). Their pixels are used as stored, but viewers and "
+        "cv2.imread turn them; so do describe and match with --turn-by-exif."
     ]
     with pytest.warns(UserWarning, match=r"c\.png \(6\), d\.png \(3\)"):
         describe(tmp_path, tmp_path / "g.h5", "sift", TWENTY)
 
 
-def test_equal_tags_need_no_warning_and_turning_turns(photos: Path, tmp_path: Path) -> None:
+def test_equal_tags_are_told_too_unless_photos_are_turned_by_them(photos: Path, tmp_path: Path) -> None:
     tagged(tmp_path / "a.png", photos / "a.png", 3)
     told = Told()
     stored = describe(tmp_path, tmp_path / "f.h5", "sift", Extraction(keypoints=None), progress=told)
@@ -294,7 +294,7 @@ def test_equal_tags_need_no_warning_and_turning_turns(photos: Path, tmp_path: Pa
         progress=told,
         files=FileOptions(turn_by_exif=True),
     )
-    assert told.messages == []
+    assert [message.split(".")[0] for message in told.messages] == ["Turned by an EXIF tag: 1 of 1 photos, a"]
     plain = describe(photos / "a.png", tmp_path / "h.h5", "sift", Extraction(keypoints=None))
     assert_same(stored, plain)
     there = {tuple(row) for row in (199 - read_features(plain, "a.png").keypoints.xy).round(0)}

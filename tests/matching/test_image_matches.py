@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import cv2
 import numpy as np
 import pytest
 from PIL import Image
@@ -14,8 +15,8 @@ from skimage import data, transform
 
 import keypatch
 from keypatch.errors import KeypatchError
-from keypatch.features import Extraction, extract
-from keypatch.matching.image_matches import ImageMatches, match
+from keypatch.features import Extraction, Features, extract
+from keypatch.matching.image_matches import ImageMatches, match, match_features
 from keypatch.matching.matching import Matching
 
 
@@ -40,6 +41,68 @@ def test_counts_and_sentences_agree(stereo: ImageMatches) -> None:
     assert "left.png: 600 keypoints" in photos and "hynet-notredame" in photos
     assert found.startswith(f"{counts['matches']} matches: mutual")
     assert left == f"{counts['verified']} agree with one fundamental matrix within 1 px"
+
+
+def taken(features: Features, rows: np.ndarray) -> Features:
+    return replace(features, keypoints=features.keypoints.take(rows), descriptors=features.descriptors[rows])
+
+
+def several_orientations(features: Features, places: int = 60) -> Features:
+    """The first places twice as often, each at a second orientation with a vector of its own, alike in every photo."""
+    turned = np.random.default_rng(0).normal(size=(places, features.descriptors.shape[1])).astype(np.float32)
+    rows = np.concatenate([features.descriptors, turned / np.linalg.norm(turned, axis=1, keepdims=True)])
+    twice = features.keypoints.take(np.concatenate([np.arange(len(features)), np.arange(places)]))
+    return replace(features, keypoints=twice, descriptors=rows)
+
+
+def test_a_place_counts_once_whatever_orientations_it_has(stereo: ImageMatches, tmp_path: Path) -> None:
+    kept = stereo.matches.indices
+    first, second = (taken(each, kept[:, side]) for side, each in enumerate(stereo.features))
+    plain = match(first, second)
+    found = match(several_orientations(first), several_orientations(second))
+    assert found.counts() == plain.counts() | {
+        "keypoints0": len(kept) + 60,
+        "keypoints1": len(kept) + 60,
+        "repeats": 60,
+    }
+    assert np.array_equal(found.points0, plain.points0) and np.array_equal(found.matrix, plain.matrix)  # type: ignore[arg-type]
+    assert "; 60 more at other orientations of the same places" in found.sentences()[1]
+    assert "orientations" not in plain.sentences()[1]
+    with found.save(tmp_path / "m.csv").open() as file:
+        places = [(row["x0"], row["y0"], row["x1"], row["y1"]) for row in csv.DictReader(file)]
+    assert len(places) == len(set(places)) == len(found)
+    assert json.loads(found.save(tmp_path / "m.json").read_text())["counts"] == found.counts()
+
+
+def test_match_files_keep_every_orientation_of_places_that_agree(stereo: ImageMatches) -> None:
+    kept = stereo.matches.indices
+    first, second = (taken(each, kept[:, side]) for side, each in enumerate(stereo.features))
+    candidates, left = match_features(several_orientations(first), several_orientations(second))
+    once = left.once(several_orientations(first).keypoints, several_orientations(second).keypoints)
+    plain = match_features(first, second)[1]
+    assert np.array_equal(once.indices, plain.indices) and np.array_equal(left.matrix, plain.matrix)  # type: ignore[arg-type]
+    assert len(left) == len(once) + np.sum(once.indices[:, 0] < 60)
+    assert len(candidates) == len(match_features(first, second)[0]) + 60
+
+
+def test_a_photo_that_its_tag_turns_is_told_and_tables_say_in_which_pixels_they_are(
+    motorcycle: tuple[Path, Path], tmp_path: Path
+) -> None:
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    with Image.open(motorcycle[0]) as photo:
+        photo.save(tmp_path / "a.png", exif=exif)
+    few = Extraction(keypoints=200)
+    with pytest.warns(UserWarning, match=r"Turned by an EXIF tag: 1 of 2 photos, .*a\.png \(6\)\. .* cv2\.imread"):
+        stored = match(tmp_path / "a.png", motorcycle[1], describer="rootsift", extraction=few)
+    turned = match(tmp_path / "a.png", motorcycle[1], describer="rootsift", extraction=few, turn_by_exif=True)
+    assert stored.features[0].image_size == turned.features[0].image_size[::-1]
+    assert (stored.pixels, turned.pixels) == ("as stored", "turned by EXIF")
+    shown = cv2.imread(str(tmp_path / "a.png"))
+    assert turned.features[0].image_size == (shown.shape[1], shown.shape[0])
+    assert '"pixels": "turned by EXIF"' in turned.save(tmp_path / "m.json").read_text()
+    assert turned.save(tmp_path / "m.csv").read_text().splitlines()[-1].endswith(",turned by EXIF")
+    assert match(*stored.features).pixels == "as given"
 
 
 def test_so_few_that_agree_by_chance_are_told_as_such(tmp_path: Path) -> None:
@@ -93,7 +156,8 @@ def test_tables_hold_places_and_counts(motorcycle: tuple[Path, Path], tmp_path: 
     assert np.array_equal(written["matrix"], result.matches.matrix)  # type: ignore[arg-type]
     with (tmp_path / "m.csv").open() as file:
         rows = list(csv.DictReader(file))
-    assert list(rows[0]) == ["image0", "image1", "index0", "index1", "x0", "y0", "x1", "y1", "score"]
+    assert list(rows[0]) == ["image0", "image1", "index0", "index1", "x0", "y0", "x1", "y1", "score", "pixels"]
+    assert {row["pixels"] for row in rows} == {written["pixels"]} == {"as stored"}
     assert len(rows) == len(written["matches"]) == len(result.matches)
     for row, entry, (i, _) in zip(rows, written["matches"], result.matches.indices, strict=True):
         assert float(row["x0"]) == entry["x0"] == result.features[0].keypoints.x[i]  # no digit is lost
@@ -121,7 +185,7 @@ def test_photos_without_a_keypoint(tmp_path: Path, model: str | None, ratio: flo
         result.save(tmp_path / "m.png")
         result.save(tmp_path / "m.csv")
         assert len(result.matches) == 0 and result.sentences()
-        assert (tmp_path / "m.csv").read_text() == "image0,image1,index0,index1,x0,y0,x1,y1,score\n"
+        assert (tmp_path / "m.csv").read_text() == "image0,image1,index0,index1,x0,y0,x1,y1,score,pixels\n"
 
 
 def test_one_keypoint_is_too_few_to_verify(motorcycle: tuple[Path, Path], tmp_path: Path) -> None:

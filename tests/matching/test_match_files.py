@@ -68,7 +68,7 @@ def test_a_pair_without_matches_is_no_missing_pair(tmp_path: Path, partners: lis
 def test_what_is_written_is_int32_and_keeps_numbers_that_int16_loses(tmp_path: Path) -> None:
     matches = Matches([[0, 40_000], [2, 7]], [0.5, 0.9], True, "F", np.diag([1.0, 2, 3]))  # type: ignore[arg-type]
     with h5py.File(tmp_path / "m.h5", "w") as file:
-        write_matches(file.create_group("a/b"), matches, 4, 10)
+        write_matches(file.create_group("a/b"), matches, 4, 10, 2)
     with h5py.File(tmp_path / "m.h5") as file:  # as hloc: matches0, -1 for none
         assert file["a/b/matches0"].dtype == np.int32
         assert file["a/b/matches0"][()].tolist() == [40_000, -1, 7, -1]

@@ -14,7 +14,7 @@ COMMANDS = {  # modules of this room, and their lines in `keypatch --help`
     "evaluate": "Score a descriptor on a benchmark.",
     "study": "Compare methods under the same conditions.",
     "describe": "Detect and describe the keypoints of photos.",
-    "match": "Match two photos, or the photos of a feature file.",
+    "match": "Match two photos, a folder of them, or the photos of a feature file.",
     "reconstruct": "Reconstruct photos in 3D with COLMAP.",
     "doctor": "Detect wrong keypoint conventions by measuring them.",
     "report": "Show results on one page.",

@@ -29,12 +29,11 @@ from keypatch.features.keypoint_files import KeypointSource, open_keypoints
 from keypatch.features.patch_picture import show_patches
 from keypatch.files import hash_file
 from keypatch.geometry import Keypoints
-from keypatch.images import Photo, find_photos, odd_orientations, read_header, read_photo
+from keypatch.images import Photo, find_photos, listed, read_photo, turned_sentence
 from keypatch.progress import Callback, Progress, StopWish, counted
 from keypatch.provenance import provenance
 from keypatch.zoo.loading import load
 
-_NAMED = 10  # photos listed in a message
 _LOOK = 0.2  # seconds until a wish to stop is noticed
 
 
@@ -97,8 +96,8 @@ def describe(
     source = None if keypoints_from is None else open_keypoints(keypoints_from, files.sigma)
     settings = _settings(describer, extraction, keypoints_from, files)
     work = _Work(describer, extraction, source, settings, files)
-    if not files.turn_by_exif:
-        _warn_of_turned(photos, progress)
+    if not files.turn_by_exif and (turned := turned_sentence({photo.name: photo.path for photo in photos})):
+        progress.say(turned)
     with grow_file(out, feature_attributes(describer.name, settings, provenance())) as file:
         earlier = sum(photo.name in file.keys for photo in photos)
         failures = _fill(file, photos, work, progress)
@@ -237,21 +236,6 @@ def require_inside(keypoints: Keypoints, name: str, size: tuple[int, int]) -> No
         )
 
 
-def _warn_of_turned(photos: Sequence[Photo], progress: Progress) -> None:
-    orientations = dict[str, int]()
-    for photo in photos:
-        try:
-            orientations[photo.name] = read_header(photo.path).orientation
-        except DataError:
-            continue  # told when it is read
-    if len(set(orientations.values())) > 1:
-        usual, others = odd_orientations(orientations)
-        progress.say(
-            f"{len(others)} of {len(photos)} photos have a different EXIF orientation from the rest ({usual}): "
-            f"{_listed(others, ', ')}. Pixels are used as stored; --turn-by-exif rotates them."
-        )
-
-
 def _show_first(photos: Sequence[Photo], file: GrowingFile, work: _Work, picture: Path) -> None:
     photo = next((photo for photo in photos if photo.name in file.keys), None)
     if photo is not None:
@@ -266,9 +250,4 @@ def _report_failures(failures: Sequence[str], total: int, out: Path) -> None:
         sentence = f"{count} could not be described; fix them or leave them out. {out} has the others."
         if len(failures) == total:
             sentence = f"None of the {total} photos could be described."
-        raise DataError("\n".join([sentence, _listed(failures, "\n")]))
-
-
-def _listed(items: Sequence[str], separator: str) -> str:
-    more = [f"and {len(items) - _NAMED} more"] if len(items) > _NAMED else []
-    return separator.join([*items[:_NAMED], *more])
+        raise DataError("\n".join([sentence, listed(failures, "\n")]))

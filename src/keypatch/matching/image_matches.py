@@ -17,13 +17,14 @@ from keypatch.errors import KeypatchError
 from keypatch.features import Extraction, Features, extract, read_photo
 from keypatch.features.extraction import DESCRIPTOR
 from keypatch.files import Format, csv_text, require_place, write_atomically, write_json
-from keypatch.images import PIXEL_LIMIT, ImageLike, as_png
+from keypatch.images import PIXEL_LIMIT, ImageLike, as_png, turned_sentence
 from keypatch.matching.drawing import LINES, Photo, draw_matches
 from keypatch.matching.matches import Matches
 from keypatch.matching.matching import Matching, Model
 from keypatch.matching.neighbours import match_descriptors
 from keypatch.matching.verification import FEWEST, require_intrinsics, verify
 from keypatch.metrics import transfer_errors
+from keypatch.progress import Callback, Progress, counted
 from keypatch.provenance import provenance
 from keypatch.settings import check_fields, option
 from keypatch.zoo.loading import load
@@ -33,6 +34,7 @@ BY_CHANCE = 25
 
 FORMAT = Format("keypatch-photo-matches", 1, "table of matches")
 TABLES, PICTURES = (".csv", ".json"), (".png", ".jpg", ".jpeg")
+AS_STORED, TURNED, AS_GIVEN = "as stored", "turned by EXIF", "as given"
 _COLUMNS = ("index0", "index1", "x0", "y0", "x1", "y1", "score")
 _MODEL_NAMES = {"F": "fundamental matrix", "E": "essential matrix", "H": "homography"}
 
@@ -54,13 +56,14 @@ class Truth:
 class ImageMatches:
     """The features of two images, all their matches, and those that agree with one geometry.
 
-    `len` and the arrays are of the verified matches, or of all where none were verified.
+    A match joins two places and is counted once, however many orientations the keypoints there have. `len` and the
+    arrays are of the verified matches, or of all where none were verified.
 
     >>> matches = kp.match("a.jpg", "b.jpg", describer="rootsift")
     >>> len(matches) == len(matches.points0) == len(matches.points1)
     True
     >>> sorted(matches.counts())
-    ['keypoints0', 'keypoints1', 'matches', 'verified']
+    ['keypoints0', 'keypoints1', 'matches', 'repeats', 'verified']
     """
 
     names: tuple[str, str]
@@ -69,6 +72,8 @@ class ImageMatches:
     matches: Matches  # the candidates that are left by the verification
     matching: Matching
     truth: Truth | None = None
+    repeats: int = 0  # matches left out: they join places that others among the candidates join already
+    pixels: str = AS_GIVEN  # in which places are counted: "as stored" in the files, "turned by EXIF" or "as given"
 
     def __len__(self) -> int:
         return len(self.matches)
@@ -112,7 +117,7 @@ class ImageMatches:
     def counts(self) -> dict[str, int]:
         """How many keypoints, matches and verified matches there are; of which right, where the truth is known."""
         counts = {"keypoints0": len(self.features[0]), "keypoints1": len(self.features[1])}
-        counts["matches"] = len(self.candidates)
+        counts |= {"matches": len(self.candidates), "repeats": self.repeats}
         if self.matches.verified:
             counts["verified"] = len(self.matches)
         if self.truth is not None:
@@ -130,7 +135,9 @@ class ImageMatches:
         if ratio and matching.mode == "mutual" and matching.ratio_sides == "first":
             ratio += " seen from the first photo"
         lines = [f"{photos[0]}, {photos[1]}, described by {self.features[0].descriptor}"]
-        lines.append(f"{counts['matches']:,} matches: {neighbours}{ratio}{self._share_right('right', 'matches')}")
+        repeats = f"; {self.repeats:,} more at other orientations of the same places" if self.repeats else ""
+        share = self._share_right("right", "matches")
+        lines.append(f"{counts['matches']:,} matches: {neighbours}{ratio}{share}{repeats}")
         if matching.model is not None:
             lines.append(self._verified(matching.model, counts) + self._share_right("right_verified", "verified"))
         return lines
@@ -193,6 +200,7 @@ def match(
     pixel_limit: int = PIXEL_LIMIT,
     device: str = "auto",
     precision: str = "auto",
+    progress: Progress | Callback | None = None,
 ) -> ImageMatches:
     """Match two images; a notebook shows the matches as a picture.
 
@@ -204,13 +212,19 @@ def match(
 
     >>> matches = kp.match("a.jpg", "b.jpg", kp.Matching(ratio=0.85), describer="rootsift")
     >>> matches
-    ImageMatches(a.jpg, b.jpg: 4... matches, 4... verified)
+    ImageMatches(a.jpg, b.jpg: 4... matches, 3... verified)
     >>> matches.points0.shape, matches.matrix.shape
-    ((4..., 2), (3, 3))
+    ((3..., 2), (3, 3))
     >>> matches.save("matches.png")
     PosixPath('matches.png')
     """
     require_intrinsics(matching, intrinsics)
+    progress, paths = Progress.of(progress), [Path(each) for each in (first, second) if isinstance(each, str | Path)]
+    if images := sum(not isinstance(each, Features) for each in (first, second)):
+        name = describer if isinstance(describer, str | Path) else describer.name
+        progress.note(f"describing {counted(images, 'photo')} with {name}")  # loading it takes seconds
+    if not turn_by_exif and (turned := turned_sentence({str(path): path for path in paths})):
+        progress.say(turned)
     described = list[Features]()
     for image in (first, second):
         if isinstance(image, Features):
@@ -221,9 +235,17 @@ def match(
         if isinstance(describer, str | Path):
             describer = load(describer, device, precision)
         described.append(extract(image, describer, extraction))
-    candidates, left = match_features(described[0], described[1], matching, intrinsics, device)
-    names = _name(first, "first image"), _name(second, "second image")
-    return ImageMatches(names, (described[0], described[1]), candidates, left, matching)
+    found, left = match_features(described[0], described[1], matching, intrinsics, device)
+    candidates, left = (each.once(described[0].keypoints, described[1].keypoints) for each in (found, left))
+    return ImageMatches(
+        (_name(first, "first image"), _name(second, "second image")),
+        (described[0], described[1]),
+        candidates,
+        left,
+        matching,
+        repeats=len(found) - len(candidates),
+        pixels=(TURNED if turn_by_exif else AS_STORED) if paths else AS_GIVEN,
+    )
 
 
 def draw(what: ImageMatches | Features, out: str | Path | None = None) -> Image.Image:
@@ -245,13 +267,20 @@ def match_features(
     intrinsics: Sequence[ArrayLike] | None = None,
     device: str = "auto",
 ) -> tuple[Matches, Matches]:
-    """All matches, and those left by the verification; without one they are the same."""
+    """All matches, and those left by the verification; without one they are the same.
+
+    The geometry is estimated from every two places once. All matches of those that agree with it are left, for each
+    orientation of a place is a keypoint of its own in match files, from which COLMAP makes its tracks.
+    """
     if first.descriptor != second.descriptor:
         raise KeypatchError(
             f"Descriptors of {first.descriptor} and {second.descriptor} cannot be compared. Describe both images alike."
         )
     found = match_descriptors(first.descriptors, second.descriptors, matching, device=device)
-    return found, verify(found, first.keypoints, second.keypoints, matching, intrinsics)
+    keypoints = first.keypoints, second.keypoints
+    left, place = verify(found.once(*keypoints), *keypoints, matching, intrinsics), found.places(*keypoints)
+    agree = np.isin(place, place[np.isin(found.indices[:, 0], left.indices[:, 0])])
+    return found, replace(left, indices=found.indices[agree], scores=found.scores[agree])
 
 
 def check_output(path: Path, suffixes: Sequence[str]) -> Path:
@@ -282,14 +311,17 @@ def _write_table(path: Path, matched: ImageMatches) -> None:
     rows = _rows(matched)
     if path.suffix.lower() == ".csv":
         with write_atomically(path, "w") as file:
-            writer = csv.DictWriter(file, ["image0", "image1", *(rows[0] if rows else _COLUMNS)], lineterminator="\n")
+            columns = ["image0", "image1", *(rows[0] if rows else _COLUMNS), "pixels"]
+            writer = csv.DictWriter(file, columns, lineterminator="\n")
             writer.writeheader()
             first, second = map(csv_text, matched.names)
-            writer.writerows({"image0": first, "image1": second, **row} for row in rows)
+            writer.writerows({"image0": first, "image1": second, **row, "pixels": matched.pixels} for row in rows)
         return
     value = {
         **FORMAT.head(),
         "images": matched.names,
+        "pixels": matched.pixels,
+        "convention": "x, y in pixels, the centre of the top-left pixel is (0, 0); a match of two places counts once",
         "descriptor": matched.features[0].descriptor,
         "counts": matched.counts(),
         "settings": matched.matching.settings(),

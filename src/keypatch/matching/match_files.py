@@ -58,16 +58,22 @@ class MatchReader:
         """How many pairs it has; their names cannot be told from the keys."""
         return len(group_names(self._file))
 
-    def totals(self) -> tuple[int, int]:
-        """How many matches all pairs have together: before the verification, and left by it."""
-        found = left = 0
+    def totals(self) -> tuple[int, int, int]:
+        """How many matches all pairs have together: before the verification, left by it, and of these at other places.
+
+        A file that does not count places has as many as matches.
+        """
+        found = left = places = 0
         for key in group_names(self._file):
             group = find_group(self.path, self._file, key)
             count = len(_read(self.path, group))
             left += count
-            counted = read_attribute(self.path, group, "candidates") is not None
-            found += read_number(self.path, group, "candidates") if counted else count
-        return found, left
+            found, places = (
+                total
+                + (count if read_attribute(self.path, group, name) is None else read_number(self.path, group, name))
+                for total, name in ((found, "candidates"), (places, "places"))
+            )
+        return found, left, places
 
     def read(self, name0: str, name1: str, counts: Mapping[str, int] | None = None) -> Matches:
         """The matches of two photos, also where the file has them the other way round.
@@ -115,14 +121,17 @@ def require_distinct_keys(names: Iterable[str]) -> None:
             )
 
 
-def write_matches(group: Any, matches: Matches, count0: int, candidates: int) -> None:
-    """Fill a new group; `count0` is the number of keypoints of the first photo, `candidates` of unverified matches."""
+def write_matches(group: Any, matches: Matches, count0: int, candidates: int, places: int) -> None:
+    """Fill a new group; `count0` is the number of keypoints of the first photo, `candidates` of unverified matches.
+
+    `places` is the number of matches where several orientations of the same places count once.
+    """
     partners, scores = np.full(count0, -1, np.int32), np.zeros(count0, np.float32)
     partners[matches.indices[:, 0]] = matches.indices[:, 1]
     scores[matches.indices[:, 0]] = matches.scores
     group.create_dataset("matches0", data=partners)
     group.create_dataset("matching_scores0", data=scores)
-    group.attrs["candidates"] = candidates
+    group.attrs.update(candidates=candidates, places=places)
     if matches.verified:
         group.attrs["model"] = matches.model
         if matches.matrix is not None:

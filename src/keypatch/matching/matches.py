@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from keypatch.errors import KeypatchError
+from keypatch.geometry import Keypoints
 from keypatch.matching.matching import Model
 
 
@@ -43,6 +44,15 @@ class Matches:
         if chosen.size == 0:
             chosen = chosen.astype(np.int64)
         return replace(self, indices=self.indices[chosen], scores=self.scores[chosen])
+
+    def places(self, keypoints0: Keypoints, keypoints1: Keypoints) -> NDArray[np.int64]:
+        """(m,) numbers of what the matches join, equal where it is the same two places at other orientations."""
+        ends = [each.xy[self.indices[:, side]] for side, each in enumerate((keypoints0, keypoints1))]
+        return np.unique(np.concatenate(ends, axis=1), axis=0, return_inverse=True)[1].reshape(-1)
+
+    def once(self, keypoints0: Keypoints, keypoints1: Keypoints) -> "Matches":
+        """Of the matches that join the same two places the first: as many matches as there are places to see."""
+        return self.take(np.sort(np.unique(self.places(keypoints0, keypoints1), return_index=True)[1]))
 
     def swapped(self) -> "Matches":
         """The same from the second photograph to the first, without the matrix, which has a direction."""

@@ -1,19 +1,24 @@
-"""Matches of many pairs of photographs into one match file: what `keypatch match --features` does."""
+"""Matches of many pairs of photographs into one match file: `keypatch match` of a folder or a feature file."""
 
 from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
 from functools import partial
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from keypatch.describers.protocol import Describer
 from keypatch.errors import DataError, Interrupted, KeypatchError
-from keypatch.features import FeatureReader, Features
+from keypatch.features import Extraction, FeatureReader, Features
+from keypatch.features.description import describe
+from keypatch.features.extraction import DESCRIPTOR, FileOptions
 from keypatch.features.feature_files import MATCHES, make_head
-from keypatch.features.growing_file import GrowingFile, grow_file
+from keypatch.features.growing_file import GrowingFile, grow_file, require_output
 from keypatch.files import read_text
+from keypatch.images import find_photos
 from keypatch.matching.image_matches import match_features
 from keypatch.matching.match_files import pair_key, require_distinct_keys, write_matches
 from keypatch.matching.matches import Matches
@@ -69,6 +74,46 @@ def match_pairs(
     return Path(out)
 
 
+def match_photos(
+    images: str | Path | Sequence[str | Path],
+    out: str | Path,
+    matching: Matching = Matching(),  # noqa: B008  a frozen value
+    *,
+    pairs: str | Path = "exhaustive",
+    features: str | Path | None = None,
+    describer: Describer | str | Path = DESCRIPTOR,
+    extraction: Extraction = Extraction(),  # noqa: B008
+    files: FileOptions = FileOptions(),  # noqa: B008
+    intrinsics: ArrayLike | None = None,
+    device: str = "auto",
+    precision: str = "auto",
+    progress: Progress | Callback | None = None,
+) -> Path:
+    """Describe photos, match them and return the match file: `describe` and `match_pairs` in one call.
+
+    features: the feature file to write or add to; by default features.h5 beside `out`.
+
+    >>> kp.match_photos("photos", "matches.h5", describer="rootsift")
+    PosixPath('matches.h5')
+
+    Raises:
+        DataError, Interrupted: as they do; the same call resumes.
+    """
+    given = [images] if isinstance(images, str | Path) else images
+    out, kept = Path(out), Path(out).with_name("features.h5") if features is None else Path(features)
+    if out.absolute() == kept.absolute():
+        raise KeypatchError(f"{out} cannot hold features and matches. Choose another --out or --features.")
+    names = sorted(photo.name for photo in find_photos(given, files.root))
+    if len(names) < 2:
+        raise KeypatchError(f"Matching needs at least two photos; the only one is {names[0]}.")
+    find_pairs(pairs, names)  # what is wrong is told before the photos are described
+    require_intrinsics(matching, None if intrinsics is None else [intrinsics])
+    require_output(out, MATCHES.name)
+    how: dict[str, Any] = {"device": device, "progress": progress}
+    describe(given, kept, describer, extraction, files=files, precision=precision, **how)
+    return match_pairs(kept, pairs, out, matching, names=names, intrinsics=intrinsics, **how)
+
+
 def _chosen(reader: FeatureReader, names: Iterable[str] | None) -> list[str]:
     """The photos to match, in the order of names."""
     known = reader.names()
@@ -97,8 +142,9 @@ def _match_all(
                 raise Interrupted(f"{file.path} keeps the {has} matched so far" if file.keys else "")
             first, second = read(name0), read(name1)
             candidates, matches = match_two(first, second)
-            write = partial(write_matches, matches=matches, count0=len(first), candidates=len(candidates))
-            file.add(pair_key(name0, name1), write)
+            counts = {"count0": len(first), "candidates": len(candidates)}
+            counts["places"] = len(matches.once(first.keypoints, second.keypoints))
+            file.add(pair_key(name0, name1), partial(write_matches, matches=matches, **counts))
             done += 1
             progress.count(done, len(pairs), "pairs")
 

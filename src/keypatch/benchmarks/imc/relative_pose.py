@@ -32,9 +32,7 @@ class PairOutcome:
 def match_views(views: Views, matching: Matching) -> Matches:
     """Mutual nearest neighbours that pass the ratio test from both sides; of matches of the same places the first."""
     found = match_descriptors(views[0].descriptors, views[1].descriptors, matching)
-    places = [view.keypoints.xy[found.indices[:, side]] for side, view in enumerate(views)]
-    _, first = np.unique(np.concatenate(places, axis=1), axis=0, return_index=True)
-    return found.take(np.sort(first))
+    return found.once(views[0].keypoints, views[1].keypoints)
 
 
 def score_views(

@@ -19,14 +19,16 @@ from keypatch.images import (
     PhotoFile,
     check_photo,
     find_photos,
-    odd_orientations,
+    listed,
     photos_among,
+    turned_sentence,
     visible_files,
 )
 from keypatch.patches.image_folders import SIDE, find_classes
 from keypatch.reconstruction.result import DATABASE, FORMAT, MODEL, REPORT
 
-_NAMED = 10  # photos listed
+_NAMED = 10  # photos with a fault
+UPRIGHT = "as stored: no EXIF tag turns a photo"
 _BEGINNING = 2**16  # characters of a text that show what it is
 _TO_CONVERT = {".arw", ".cr2", ".cr3", ".dng", ".jxl", ".nef", ".orf", ".raf", ".rw2"}
 
@@ -63,7 +65,7 @@ def look_at_class_folders(classes: Mapping[str, list[Path]], folder: Path) -> Fi
     yield "classes", f"{len(sizes):,}, {sum(sizes) / len(sizes):.1f} images each ({min(sizes)} to {max(sizes)})"
     if single := sizes.count(1):
         yield "left out", f"{single:,} classes with a single image are of no use in training"
-    yield "names", _listed(list(classes))
+    yield "names", listed(list(classes))
     yield "images", f"{sum(sizes):,}, read as grey squares of {SIDE}x{SIDE} pixels"
     images = [image for members in classes.values() for image in members]
     photos = [Photo(image.relative_to(folder).as_posix(), image) for image in images]
@@ -83,7 +85,7 @@ def look_at_photos(place: Path) -> Findings:
     files, faults = _checked(photos)
     yield from _file_facts(files, faults)
     if files:
-        yield "orientation", _orientations({name: file.header.orientation for name, file in files.items()})
+        yield "orientation", turned_sentence({name: file.header.orientation for name, file in files.items()}) or UPRIGHT
         yield "focal length", _focals([header_camera(file.header, "SIMPLE_PINHOLE") for file in files.values()])
     yield "next", _describe(place)
 
@@ -133,14 +135,6 @@ def _pixels(files: Sequence[PhotoFile]) -> str:
     return text + (f"; {deep:,} with 16 bits, which become 8" if deep else "")
 
 
-def _orientations(tags: Mapping[str, int]) -> str:
-    usual, odd = odd_orientations(tags)
-    if usual == 1 and not odd:
-        return "as stored: no EXIF tag turns a photo"
-    which = f"{len(odd):,} of {len(tags):,} have another EXIF tag than the rest ({usual}): {_listed(odd)}"
-    return f"{which if odd else f'EXIF tag {usual}'}; pixels are taken as stored, --turn-by-exif turns them"
-
-
 def _focals(cameras: Sequence[Camera]) -> str:
     """What `reconstruct` begins with."""
     known = [camera.focal[0] for camera in cameras if camera.focal_known]
@@ -160,13 +154,8 @@ def _left_out(files: Iterable[Path]) -> Findings:
     if others:
         foreign = ", ".join(kind for kind in others if kind in _TO_CONVERT)
         remedy = f"; photos in {foreign} are read when converted to .jpg or .png" if foreign else ""
-        listed = _listed([f"{count:,} {kind}" for kind, count in others.items()])
-        yield "left out", f"{sum(others.values()):,} other files ({listed}){remedy}"
-
-
-def _listed(items: Sequence[str]) -> str:
-    more = [f"and {len(items) - _NAMED:,} more"] if len(items) > _NAMED else []
-    return ", ".join([*items[:_NAMED], *more])
+        counts = listed([f"{count:,} {kind}" for kind, count in others.items()])
+        yield "left out", f"{sum(others.values()):,} other files ({counts}){remedy}"
 
 
 _COLUMNS = (2, 4, 6)  # of COLMAP's keypoints
