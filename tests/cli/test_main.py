@@ -206,7 +206,7 @@ def test_options_that_messages_name_exist(keypatch: Callable) -> None:
         for option in re.findall(r"(?<![\w-])--[a-z][a-z-]+", path.read_text(encoding="utf-8"))
     }
     offered = " ".join(keypatch(*command.split(), "--help").out for command in COMMANDS)
-    assert sorted(option for option in named - {"--force-reinstall"} if f"{option} " not in offered) == []
+    assert sorted(option for option in named - {"--debug", "--force-reinstall"} if f"{option} " not in offered) == []
 
 
 @pytest.mark.parametrize("command", OUTPUTS)

@@ -78,7 +78,7 @@ def test_a_row_of_format_1_gets_its_recipe_from_its_run_folder(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("text", "part"),
     [
-        ('{"format": ', "not a JSON file"),
+        ('{"format": ', "not a readable JSON file"),
         ("[]", "not a row"),
         ('{"format": "keypatch-result"}', "not a row"),
         ('{"format": "keypatch-study-row", "format_number": 9}', "newer keypatch"),

@@ -32,7 +32,6 @@ OF_MANY_PHOTOS = ("pairs", "features", "root", "half", "workers")
     epilog=examples(
         "keypatch match a.jpg b.jpg --draw matches.png",
         "keypatch match photos --out matches.h5",
-        "keypatch match --features features.h5 --pairs exhaustive --out matches.h5",
     )
 )
 @options_of(DETECTOR_TYPES, ("sigma",), matching=Matching(), extraction=Extraction(), files=FileOptions())
