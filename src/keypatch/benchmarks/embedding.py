@@ -12,9 +12,8 @@ from keypatch.benchmarks.result import Replicates, Result, provenance_of
 from keypatch.benchmarks.ubc import card_of, hash_patches, spread_over_points
 from keypatch.describers.protocol import Describer
 from keypatch.metrics import agreement, bootstrap, bootstrap_mean, drawn_agreement, kmeans, nearest_ranks
-from keypatch.patches.layouts import open_patches
+from keypatch.patches import PatchSet, open_patches
 from keypatch.patches.online_products import choose_list
-from keypatch.patches.patch_set import PatchSet
 from keypatch.progress import Progress
 from keypatch.settings import check_fields, option
 

@@ -28,8 +28,7 @@ from keypatch.metrics import (
     spread_moments,
 )
 from keypatch.metrics.ranking import squared_lengths
-from keypatch.patches.layouts import open_patches
-from keypatch.patches.patch_set import Pairs, PatchSet
+from keypatch.patches import Pairs, PatchSet, open_patches
 from keypatch.patches.phototour import find_pair_lists
 from keypatch.progress import Progress
 from keypatch.settings import check_fields, option

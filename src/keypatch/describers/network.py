@@ -33,12 +33,9 @@ def choose_plan(device: str = "auto", precision: str = "auto") -> Plan:
     bfloat16 on a CPU has to be asked for and needs a processor that has it.
     """
     place = choose_device(device)
-    if precision == "auto":
-        dtype = torch.float16 if place.type == "cuda" else torch.float32
-    elif precision in _PRECISIONS:
-        dtype = _PRECISIONS[precision]
-    else:
+    if precision not in ("auto", *_PRECISIONS):
         raise KeypatchError(f'There is no precision "{precision}". Choose auto, {", ".join(_PRECISIONS)}.')
+    dtype = _PRECISIONS.get(precision, torch.float16 if place.type == "cuda" else torch.float32)
     if place.type == "cpu" and dtype == torch.float16:
         raise KeypatchError(
             "float16 needs a GPU. Choose --precision float32, or bfloat16 if the processor supports it."

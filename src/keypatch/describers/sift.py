@@ -48,8 +48,5 @@ class SiftDescriber:
         for row, patch in zip(descriptors, patches, strict=True):
             row[:] = sift.compute(patch, [keypoint])[1][0]
         if not self.root:
-            descriptors /= OPENCV_LENGTH
-            return descriptors
-        descriptors /= np.maximum(descriptors.sum(axis=1, keepdims=True), 1)  # the sum is a whole number, 0 if flat
-        np.sqrt(descriptors, out=descriptors)
-        return descriptors
+            return descriptors / np.float32(OPENCV_LENGTH)
+        return np.sqrt(descriptors / np.maximum(descriptors.sum(axis=1, keepdims=True), 1))  # whole sums, 0 if flat

@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 from keypatch.errors import DataError
 from keypatch.features.extraction import Features, Setting
 from keypatch.files import Format, hash_file, parse_json, reading, safe_name
-from keypatch.geometry import Keypoints
-from keypatch.geometry.converters import from_hloc, to_hloc
+from keypatch.geometry import Keypoints, from_hloc, to_hloc
 from keypatch.images import Photo
 from keypatch.provenance import Provenance
 from keypatch.sandbox import try_reading

@@ -11,8 +11,7 @@ from keypatch.colmap.database import open_colmap_database
 from keypatch.errors import DataError, KeypatchError
 from keypatch.features.feature_files import FeatureReader
 from keypatch.files import read_head
-from keypatch.geometry import Keypoints
-from keypatch.geometry.converters import from_colmap
+from keypatch.geometry import Keypoints, from_colmap
 
 _COLUMNS = ("x", "y", "sigma", "angle", "response")
 _EVERY = "*"  # stands for the photo in a table that names none

@@ -7,8 +7,7 @@ from torch import Tensor, nn
 
 from keypatch.errors import KeypatchError
 from keypatch.features.extraction import DESCRIPTOR
-from keypatch.networks import prepare
-from keypatch.networks.patch_network import unit_length
+from keypatch.networks import prepare, unit_length
 from keypatch.zoo.loading import load_network
 
 _AT_ONCE = 64  # patches whose maps stay in the cache: kornia hands over those of a whole photograph

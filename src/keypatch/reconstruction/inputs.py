@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from keypatch.colmap.cameras import Camera, PosedCamera
-from keypatch.colmap.known_cameras import read_cameras
+from keypatch.colmap import Camera, PosedCamera, read_cameras
 from keypatch.errors import DataError
 from keypatch.features import FeatureReader
 from keypatch.features.feature_files import differences, group_names, open_h5

@@ -5,10 +5,9 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from keypatch.colmap import read_model, write_database
 from keypatch.colmap.cameras import PosedCamera, choose_cameras, impossible_cameras
-from keypatch.colmap.database import write_database
 from keypatch.colmap.job import MappingJob, MappingOutcome
-from keypatch.colmap.models import read_model
 from keypatch.colmap.package import load_pycolmap
 from keypatch.colmap.process import run_colmap
 from keypatch.describers.protocol import Describer

@@ -5,8 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from keypatch.describers.protocol import Describer
-from keypatch.describers.sift import SiftDescriber
+from keypatch.describers import Describer, SiftDescriber
 from keypatch.errors import DataError, KeypatchError
 from keypatch.files import hash_file
 from keypatch.settings import choose_from

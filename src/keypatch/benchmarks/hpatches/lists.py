@@ -69,11 +69,9 @@ def find_split(split: str, part: Part, tasks: Path | None) -> tuple[str, ...]:
 def find_listed(folder: Path) -> set[str]:
     """The sequences that the lists of the only split of a folder name."""
     require_folder(folder)
-    names: set[str] = set()
-    for path, columns in _paths(folder, _only_split(folder)).values():
-        for line in _lines(path, columns):
-            names.update(line.split(",")[::3])  # s1 and s2, or s
-    return names
+    files = _paths(folder, _only_split(folder)).values()
+    lines = (line for path, columns in files for line in _lines(path, columns))
+    return {name for line in lines for name in line.split(",")[::3]}  # s1 and s2, or s
 
 
 def read_tasks(folder: Path, split: str, names: Sequence[str], counts: Sequence[int]) -> Tasks:

@@ -114,12 +114,12 @@ def _right_distances(descriptors: StripDescriptors, queries: Table, distance: Di
     """(queries, 15): to the patches of the same point, level by level."""
     sequence, row = queries.T
     ref = descriptors.rows[descriptors.places(sequence, 0, np.array(0), row)]
-    columns = []
-    for level in range(len(LEVELS)):
-        for image in range(1, IMAGES + 1):
-            patches = descriptors.rows[descriptors.places(sequence, level, np.array(image), row)]
-            columns.append(exact_distances(ref, patches, distance))
-    return np.stack(columns, axis=1)
+    others = (
+        descriptors.rows[descriptors.places(sequence, level, np.array(image), row)]
+        for level in range(len(LEVELS))
+        for image in range(1, IMAGES + 1)
+    )
+    return np.stack([exact_distances(ref, patches, distance) for patches in others], axis=1)
 
 
 def count_nearer(

@@ -60,12 +60,8 @@ def _group_scores(name: str, values: NDArray[np.float64], names: Sequence[str]) 
 
 
 def _kind_scores(name: str, values: NDArray[np.float64], names: Sequence[str]) -> dict[str, float]:
-    scores = {}
-    for kind in KINDS:
-        chosen = [each.startswith(kind) for each in names]
-        if any(chosen):
-            scores[f"{name}.{kind[0]}"] = float(values[chosen].mean())
-    return scores
+    kinds = {kind: [each.startswith(kind) for each in names] for kind in KINDS}
+    return {f"{name}.{kind[0]}": float(values[chosen].mean()) for kind, chosen in kinds.items() if any(chosen)}
 
 
 def _retrieval_replicates(retrieval: Retrieval, tasks: Tasks) -> Replicates:

@@ -13,15 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keypatch.benchmarks.imc.scenes import DEPRECATED, PosedScene
-from keypatch.colmap.cameras import Camera
-from keypatch.colmap.database import write_database
+from keypatch.colmap import Camera, read_model, write_database
 from keypatch.colmap.job import MappingJob
-from keypatch.colmap.models import read_model
 from keypatch.colmap.process import run_colmap
 from keypatch.errors import DataError, KeypatchError
 from keypatch.files import write_json
-from keypatch.geometry import Keypoints
-from keypatch.geometry.poses import Pose, relative_pose
+from keypatch.geometry import Keypoints, Pose, relative_pose
 from keypatch.metrics import angular_error
 from keypatch.patches.tables import read_lines
 

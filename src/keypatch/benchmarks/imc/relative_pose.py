@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 from keypatch.colmap.cameras import Camera, PosedCamera
 from keypatch.errors import KeypatchError
 from keypatch.features import Features
-from keypatch.geometry import Keypoints
-from keypatch.geometry.poses import Pose, relative_pose
+from keypatch.geometry import Keypoints, Pose, relative_pose
 from keypatch.matching.matches import Matches
 from keypatch.matching.matching import Matching
 from keypatch.matching.neighbours import match_descriptors

@@ -7,8 +7,7 @@ from pathlib import Path, PurePosixPath
 import numpy as np
 from numpy.typing import NDArray
 
-from keypatch.colmap.cameras import Camera, PosedCamera
-from keypatch.colmap.known_cameras import read_cameras
+from keypatch.colmap import Camera, PosedCamera, read_cameras
 from keypatch.errors import DataError, KeypatchError
 from keypatch.features import Photo, find_photos
 from keypatch.features.feature_files import open_h5, read_array

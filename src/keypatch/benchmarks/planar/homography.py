@@ -251,10 +251,11 @@ def _scores(pairs: Sequence[PairScore]) -> dict[str, float]:
 
 
 def _spread(pairs: Sequence[PairScore]) -> dict[str, float]:
-    spread = dict[str, float]()
-    for name, values in _by_seed(_corner_errors(pairs)).items():
-        spread[f"{name}.lowest"], spread[f"{name}.highest"] = float(values.min()), float(values.max())
-    return spread
+    return {
+        f"{name}.{end}": float(choose(values))
+        for name, values in _by_seed(_corner_errors(pairs)).items()
+        for end, choose in (("lowest", np.min), ("highest", np.max))
+    }
 
 
 def _replicates(sequences: Mapping[str, list[PairScore]]) -> dict[str, Replicates]:

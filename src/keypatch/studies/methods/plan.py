@@ -1,6 +1,6 @@
 """What a study of methods will run and score on, checked before hours are spent on it."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from keypatch.benchmarks import Result, evaluate_rank1, evaluate_ubc
-from keypatch.benchmarks.hpatches.rank1 import hash_strips
+from keypatch.benchmarks.hpatches.strips import EVERY, find_strips, hash_of_strips
 from keypatch.benchmarks.ubc import Ubc, hash_patches
 from keypatch.cache import without_cache
 from keypatch.describers import Describer
@@ -18,7 +18,7 @@ from keypatch.errors import DataError, KeypatchError, RecipeError
 from keypatch.files import write_json
 from keypatch.networks import EmbeddingNet, choose_device
 from keypatch.patches import PatchSet, PatchSource, open_patches
-from keypatch.patches.hpatches import find_sequences, read_sequences
+from keypatch.patches.hpatches import find_sequences
 from keypatch.patches.patch_set import JoinedSets
 from keypatch.patches.phototour import find_pair_lists
 from keypatch.recipes import RECIPES, find_recipe
@@ -79,19 +79,15 @@ class TestData:
         """The hash that results on this set carry, without describing anything."""
         if isinstance(self.data, PatchSet):
             return hash_patches(self.data, find_pair_lists(self.data))
-        digest = sha256()
-        for name, strips in read_sequences(self.data, find_sequences(self.data)):
-            hash_strips(digest, name, strips)
-        return digest.hexdigest()
+        return hash_of_strips(find_strips(self.data, EVERY)).hexdigest()
 
     def is_of(self, patches: PatchSet) -> bool:
         """Whether these are the patches of that set: its folder, or a copy of it."""
         place = patches.folder.resolve() if patches.folder else None
         if isinstance(self.data, Path):
             return self.data.resolve() == place
-        if self.data.folder is not None and self.data.folder.resolve() == place:
-            return True
-        return _are_equal(self.data, patches)
+        same_place = self.data.folder is not None and self.data.folder.resolve() == place
+        return same_place or _are_equal(self.data, patches)
 
 
 def _are_equal(first: PatchSet, second: PatchSet) -> bool:
@@ -135,9 +131,8 @@ def open_tests(
     return tuple(opened)
 
 
-def check_same_tests(tests: Iterable[TestData], rows: Iterable[Trial]) -> None:
+def check_same_tests(tests: Sequence[TestData], rows: Sequence[Trial]) -> None:
     """Scores stand in one column by the name of their test set, so a name must mean the same data in all rows."""
-    rows = list(rows)
     for test in tests:
         for row in rows:
             if test.name in row.tests and row.tests[test.name] != test.data_hash:

@@ -77,8 +77,7 @@ def study_ubc(
     jobs = _plan(runs, name, beside, sets)
     tests = [TestData(each, patches) for each, patches in sets.items()]
     for row in load_ubc_rows(folder):
-        _check_same_data(row, tests, folder)
-        _check_same_checkpoints(row, jobs, folder)
+        _check_row(row, tests, jobs, folder)
     for number, job in enumerate(jobs, start=1):
         progress.note(f"{job} ({number} of {len(jobs)})")
         with interruptible(f"{folder} keeps what was scored, up to {job}"):
@@ -119,35 +118,31 @@ def _plan(
         row = safe_name(name or trained[0].recipe.name, "--name")
         if row in handmade or Path(row).name != row:
             raise KeypatchError(f'"{row}" cannot name a row and its folder. Choose a plain name with --name.')
-        by_age = zip_longest(*(_newest_first(run, row) for run in trained))
-        jobs = [*(job for alike in by_age for job in alike if job), *jobs]
+        of_runs = (
+            [
+                ScoringJob(row, file, run.trained_on, step, step == max(run.checkpoints))
+                for step, file in sorted(run.checkpoints.items(), reverse=True)
+            ]
+            for run in trained
+        )
+        jobs = [*(job for alike in zip_longest(*of_runs) for job in alike if job), *jobs]
     return jobs
 
 
-def _newest_first(run: TrainedRun, row: str) -> list[ScoringJob]:
-    last = max(run.checkpoints)
-    jobs = [ScoringJob(row, file, run.trained_on, step, step == last) for step, file in run.checkpoints.items()]
-    return jobs[::-1]
+def _check_row(row: UbcRow, tests: Sequence[TestData], jobs: Sequence[ScoringJob], folder: Path) -> None:
+    """A column is one test set, so its name must mean the same data in all rows.
 
-
-def _check_same_data(row: UbcRow, tests: Sequence[TestData], folder: Path) -> None:
-    """A column is one test set, so its name must mean the same data in all rows."""
-    for split, by_step in row.results.items():
-        for test in tests:
-            if split.test == test.name and any(
-                result.provenance.hashes.get("data") != test.data_hash for result in by_step.values()
-            ):
-                raise KeypatchError(
-                    f"{folder} holds results of {row.name} on another {test.name}: its patches or pairs differ. Choose "
-                    "another folder with --out."
-                )
-
-
-def _check_same_checkpoints(row: UbcRow, jobs: Sequence[ScoringJob], folder: Path) -> None:
-    """A row is three runs, so it must not hold what none of these runs can have given."""
+    A row is three runs, so it must not hold what none of these runs can have given.
+    """
     known = {(job.trained_on, job.step) for job in jobs if job.row == row.name}
+    hashes = {test.name: test.data_hash for test in tests}
     for split, by_step in row.results.items():
-        for step in by_step:
+        for step, result in by_step.items():
+            if split.test in hashes and result.provenance.hashes.get("data") != hashes[split.test]:
+                raise KeypatchError(
+                    f"{folder} holds results of {row.name} on another {split.test}: its patches or pairs differ. "
+                    "Choose another folder with --out."
+                )
             if known and (split.train, step) not in known:
                 raise KeypatchError(
                     f"{result_file(folder, row.name, split, step)} is of a checkpoint that these runs do not have. "

@@ -101,9 +101,8 @@ def result_file(folder: Path, name: str, split: TrainTest, step: int) -> Path:
 
 def load_ubc_rows(folder: Path) -> list[UbcRow]:
     """The rows of a study's folder, by name."""
-    rows = []
-    for place in sorted(path for path in (folder / "results").glob("*") if path.is_dir()):
-        rows.append(make_ubc_row(place.name, (_load(path) for path in sorted(place.glob("*.json")))))
+    places = sorted(path for path in (folder / "results").glob("*") if path.is_dir())
+    rows = (make_ubc_row(place.name, map(_load, sorted(place.glob("*.json")))) for place in places)
     return [row for row in rows if row.results]
 
 
