@@ -49,4 +49,5 @@ class SiftDescriber:
             row[:] = sift.compute(patch, [keypoint])[1][0]
         if not self.root:
             return descriptors / np.float32(OPENCV_LENGTH)
-        return np.sqrt(descriptors / np.maximum(descriptors.sum(axis=1, keepdims=True), 1))  # whole sums, 0 if flat
+        sums = descriptors.sum(axis=1, keepdims=True)  # whole numbers, 0 if flat
+        return np.asarray(np.sqrt(descriptors / np.maximum(sums, 1)))

@@ -7,13 +7,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from keypatch.benchmarks.hpatches.descriptors import IMAGES, LEVELS, SIDE
-from keypatch.benchmarks.hpatches.matching import nearest_rows
+from keypatch.benchmarks.hpatches.descriptors import SIDE, StripDescriptors
+from keypatch.benchmarks.hpatches.matching import match_strips
 from keypatch.benchmarks.hpatches.scores import KINDS, level_scores
 from keypatch.benchmarks.result import Result, provenance_of
 from keypatch.describers.protocol import Describer, check_descriptors
 from keypatch.errors import DataError
-from keypatch.metrics.ranking import Rows
 from keypatch.patches.hpatches import STRIPS, find_sequences, read_sequences
 from keypatch.patches.patch_set import reduce_patches
 from keypatch.progress import Progress
@@ -81,10 +80,5 @@ def _rank1_of_strips(describer: Describer, strips: Strips) -> NDArray[np.float64
     patches = np.concatenate([reduce_patches(strips[strip], SIDE) for strip in STRIPS])
     descriptors = describer.describe(patches)
     check_descriptors(describer, descriptors, len(patches))
-    ref, *others = np.split(descriptors, len(STRIPS))
-    return np.array([_rank1(ref, strip) for strip in others]).reshape(len(LEVELS), IMAGES)
-
-
-def _rank1(ref: Rows, strip: Rows) -> float:
-    nearest, _, alone = nearest_rows(ref, strip, "L2")
-    return float(((nearest == np.arange(len(ref))) & alone).mean())
+    only = StripDescriptors(("",), np.array([len(strips["ref"])]), descriptors)
+    return np.asarray(match_strips(only, "L2", "pessimistic", "trapezoid").alone[0])

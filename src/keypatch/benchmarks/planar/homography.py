@@ -124,9 +124,8 @@ def evaluate_homographies(
     """
     if settings.short_side is not None:
         sequences = [sequence.resized(settings.short_side) for sequence in sequences]
-    pairs = dict[str, list[PairScore]]()
-    for sequence in track(sequences, "sequences", progress):
-        pairs[sequence.name] = _score_sequence(features, sequence, settings)
+    counted = track(sequences, "sequences", progress)
+    pairs = {sequence.name: _score_sequence(features, sequence, settings) for sequence in counted}
     groups = _groups(pairs)
     scores = {f"{name}{group}": value for group, some in groups.items() for name, value in _scores(some).items()}
     return Result(

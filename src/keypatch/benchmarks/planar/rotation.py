@@ -79,9 +79,7 @@ def evaluate_rotation(
     """
     photos = find_photos([data] if isinstance(data, str | Path) else data)
     kept = KeptFeatures(describer, settings.extraction)
-    turned = dict[str, Turned]()
-    for photo in track(photos, "photos", progress):
-        turned[photo.name] = turn_photo(photo.path, kept, settings)
+    turned = {photo.name: turn_photo(photo.path, kept, settings) for photo in track(photos, "photos", progress)}
     shares = np.array([each.shares() for each in turned.values()])  # (photographs, turns)
     again = np.array([each.found.mean() for each in turned.values()])
     by_turn = zip(settings.turns, shares.mean(axis=0), strict=True)
