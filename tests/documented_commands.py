@@ -329,6 +329,7 @@ def main() -> None:
         "--work", type=Path, help="where the pages' folders are made and kept; default: a temporary one"
     )
     asked = parser.parse_args()
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell lets what runs in the background ignore it
     work = Path(tempfile.mkdtemp()) if asked.work is None else asked.work.resolve()
     rows = list[Row]()
     for page in (path.resolve() for path in asked.pages):
