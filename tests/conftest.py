@@ -1,7 +1,7 @@
 """What all tests share: figures computed by others, the shared data where it is, a cache of their own, few threads."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -65,3 +65,20 @@ def castle(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     for table in packed.glob("*.txt"):
         (folder / table.name).write_bytes(table.read_bytes())
     return folder
+
+
+@pytest.fixture
+def own_parts() -> Iterator[Callable[[], None]]:
+    """Forgets the parts that a test has registered, at its end and when called."""
+    from keypatch import parts
+
+    before = {kind: set(table) for kind, table in parts.TABLES.items()}
+
+    def forget() -> None:
+        for kind, table in parts.TABLES.items():
+            for name in set(table) - before[kind] - parts._OURS.get(kind, frozenset()):
+                del table[name]
+        parts.load_installed.cache_clear()
+
+    yield forget
+    forget()

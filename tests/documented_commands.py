@@ -48,7 +48,9 @@ INLINE = re.compile(r"(?<!`)`((?:keypatch|python|pip|make|unzip) [^`]+)`")
 # Left out of every run, and why.
 NOT_RUN = {
     re.compile(r"\bmake (test|test-slow)\b"): "the suite itself",
-    re.compile(r"\bhynet_pulled\b|\bdimming\b"): "names what the reader of the page adds to the package",
+    re.compile(
+        r"\bhynet_pulled\b|\bdimming\b|\bmine\.py\b|\bruns/own\b"
+    ): "names what the reader of the page adds to the package",
 }
 # May be stopped at the limit: experiments of hours, and races.
 STOPPABLE = re.compile(r"bench/|make bench|runs/omniglot")

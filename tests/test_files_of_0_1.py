@@ -62,7 +62,7 @@ def test_a_finished_run_is_taken_up_and_left_as_it_is(tmp_path: Path) -> None:
     recipe = keypatch.find_recipe(str(run / "recipe.toml"))
     assert (recipe.name, recipe.pairs, recipe.network.dim) == ("hardnet", 64, 8)
     before = (run / "checkpoints" / "step-000000004.safetensors").read_bytes()
-    keypatch.train(recipe, "embedded", run, resume=True)
+    keypatch.train(recipe, "embedded", resume=run)
     assert (run / "checkpoints" / "step-000000004.safetensors").read_bytes() == before
 
 

@@ -47,6 +47,7 @@ NAMES = [
     "read_features",
     "read_matches",
     "reconstruct",
+    "register",
     "report",
     "study_methods",
     "study_ubc",

@@ -14,6 +14,7 @@ ROOMS = [
     "sandbox",
     "cache",
     "images",
+    "parts",
     "settings",
     "progress",
     "provenance",

@@ -8,7 +8,7 @@
 
 Images       load, extract, match, draw; Extraction, Matching, Features, ImageMatches, Keypoints
 Many photos  describe, match_photos, match_pairs, read_features, read_matches, reconstruct; FileOptions, Inputs, Mapping
-Training     train, open_patches, find_recipe; Recipe, PatchSet, Conditions
+Training     train, open_patches, find_recipe, register; Recipe, PatchSet, Conditions
 Scores       evaluate, load_result, compare, report, study_methods, study_ubc; Result
 Help         inspect, examine, list_names, quickstart
 
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from keypatch.matching.matching import Matching as Matching
     from keypatch.matching.pairs import match_pairs as match_pairs
     from keypatch.matching.pairs import match_photos as match_photos
+    from keypatch.parts import register as register
     from keypatch.patches.layouts import open_patches as open_patches
     from keypatch.patches.patch_set import PatchSet as PatchSet
     from keypatch.recipes import find_recipe as find_recipe
@@ -104,6 +105,7 @@ _HOME = {
     "read_features": "features.feature_files",
     "read_matches": "matching.match_files",
     "reconstruct": "reconstruction.pipeline",
+    "register": "parts",
     "report": "reports.page",
     "study_methods": "studies.methods.study",
     "study_ubc": "studies.ubc.study",

@@ -1,7 +1,7 @@
 """Options as values: frozen dataclasses from plain values, TOML or `--set path=value`, checked by their annotations.
 
 `types` says which types a field may name, by its annotation: `{Detector: {"dog": Dog, "orb": Orb}}`. A part is then
-written as {type = "orb", fast_threshold = 9}, or "orb" for its defaults. Nothing is imported by a name from a file.
+written as {type = "orb", fast_threshold = 9}, or "orb" for its defaults. No name in a file says what to import.
 """
 
 import dataclasses
@@ -19,6 +19,7 @@ from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from keypatch.errors import RecipeError
+from keypatch.parts import find_part
 
 MANY = 12  # names: more are not printed in an error
 
@@ -172,7 +173,15 @@ def _change(part: Any, changes: Sequence[Change], types: Types) -> Any:
             hint = f' Did you mean "{below[0]}.{name}"?' if below else ""
             raise RecipeError(f"{mine[0].where}: {no_field(type(part), name, hint)}")
         new[name] = _new_value(getattr(part, name), hints[name], mine, types)
-    return dataclasses.replace(part, **new) if new else part
+    return _made(changes[-1].where, dataclasses.replace, part, **new) if new else part
+
+
+def _made(where: str, make: Callable[..., T], *part: Any, **values: Any) -> T:
+    """What `make` gives; where the values do not go together, the error says where they stand."""
+    try:
+        return make(*part, **values)
+    except RecipeError as error:
+        raise RecipeError(f"{where}: {error}") from None
 
 
 def _new_value(old: Any, hint: Any, changes: Sequence[Change], types: Types) -> Any:
@@ -211,7 +220,9 @@ def _read(text: str, hint: Any = None) -> Any:
     plain = without_none(hint)
     try:
         value = tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+    except RecursionError:
+        raise RecipeError(f"--set: the value {text[:20]}... is nested too deeply to be read.") from None
+    except ValueError:  # no TOML, or a number of thousands of digits
         if get_origin(plain) is tuple and text.startswith("["):
             return [_read(item.strip(), get_args(plain)[0]) for item in text.strip("[]").split(",")]
         value = _number_or_word(text)
@@ -259,7 +270,8 @@ def build(kind: Any, values: Mapping[str, Any], where: str, types: Types | None 
         path = where.removeprefix("--set ").removeprefix("--").partition("=")[0]
         add = f"; add --set {path}.{missing[0]}=VALUE" if where.startswith("--") else ""
         raise RecipeError(f"{where}: {kind.__name__} needs {', '.join(missing)}{add}.")
-    return kind(**{name: checked(value, hints[name], f"{where}: {name}", types) for name, value in values.items()})
+    given = {name: checked(value, hints[name], f"{where}: {name}", types) for name, value in values.items()}
+    return _made(where, kind, **given)
 
 
 def checked(value: Any, hint: Any, where: str, types: Types | None = None) -> Any:
@@ -303,9 +315,35 @@ def _named(table: Mapping[str, Any], value: Any, where: str, types: Types) -> An
     name = given.pop("type", None)
     if not isinstance(name, str):
         raise RecipeError(f"{where}: expected a table with type = one of {', '.join(table)}.")
-    if name not in table:
-        raise RecipeError(f'{where}: there is no "{name}".{choose_from(name, table)}')
-    return build(table[name], given, where, types)
+    kind = find_part(table, name)
+    if kind is not None:
+        return build(kind, given, where, types)
+    if Unregistered in types:
+        return Unregistered(name, given)
+    own = "" if did_you_mean(name, table) else f" {_REGISTER}"
+    raise RecipeError(f'{where}: there is no "{name}".{choose_from(name, table)}{own}')
+
+
+_REGISTER = "A part of your own must be registered: --plugin FILE, or import the module that does it (docs/extend.md)."
+
+
+@dataclass(frozen=True, repr=False)
+class Unregistered:
+    """A part whose type nobody has registered, read where `types` has this class as a key too.
+
+    It prints, compares and is written as the part would be, and cannot be used.
+    """
+
+    name: str
+    values: Mapping[str, Any]
+
+    def __getattr__(self, field: str) -> Any:
+        with suppress(KeyError):
+            return self.__dict__.get("values", {})[field]
+        raise AttributeError(field)
+
+    def __repr__(self) -> str:
+        return f"{self.name}({', '.join(f'{field}={value!r}' for field, value in self.values.items())})"
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
@@ -342,12 +380,22 @@ def _is_required(field: "dataclasses.Field[Any]") -> bool:
     return field.default is MISSING and field.default_factory is MISSING
 
 
-def to_plain(value: Any, types: Types | None = None) -> Any:
-    """Dataclasses as mappings; a part whose type can vary carries its type's name."""
+def to_plain(value: Any, types: Types | None = None, hint: Any = None) -> Any:
+    """Dataclasses as mappings; a part whose type can vary carries its type's name, registered or not."""
+    if isinstance(value, Unregistered):
+        return {"type": value.name, **value.values}
+    types, plain = types or {}, without_none(hint)
+    if isinstance(value, tuple):
+        return [to_plain(item, types, next(iter(get_args(plain)), None)) for item in value]
+    if plain in types and value is not None and not dataclasses.is_dataclass(value):
+        raise RecipeError(
+            f"{type(value).__name__} is no dataclass, so no file can hold it. Add @dataclass(frozen=True)."
+        )
     if not dataclasses.is_dataclass(value):
-        return [to_plain(item, types) for item in value] if isinstance(value, tuple) else value
-    name = type_name(value, types or {})
-    fields = {field: to_plain(getattr(value, field), types) for field in field_names(value)}
+        return value
+    hints, name = get_type_hints(type(value)), type_name(value, types)
+    name = type(value).__name__ if name is None and plain in types else name
+    fields = {field: to_plain(getattr(value, field), types, hints[field]) for field in field_names(value)}
     return fields if name is None else {"type": name, **fields}
 
 
@@ -370,4 +418,9 @@ def to_toml(table: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
 def _scalar(value: Any) -> str:
     if isinstance(value, list):
         return "[" + ", ".join(map(_scalar, value)) + "]"
-    return json.dumps(value, ensure_ascii=False)  # strings, booleans, integers and finite floats are alike in TOML
+    try:  # strings, booleans, integers and finite floats are alike in TOML
+        return json.dumps(value, ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError):
+        raise RecipeError(
+            f"{value!r} cannot stand in a file: fields hold finite numbers, text or true and false."
+        ) from None

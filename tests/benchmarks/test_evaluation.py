@@ -13,7 +13,7 @@ from keypatch.benchmarks.evaluation import evaluate
 from keypatch.benchmarks.result import Result, load_result
 from keypatch.benchmarks.table import BENCHMARKS, headline_scores, kind_of
 from keypatch.benchmarks.ubc import Ubc
-from keypatch.detection import DETECTOR_TYPES, Orb
+from keypatch.detection import DETECTOR_TYPES, DETECTORS, Orb
 from keypatch.errors import KeypatchError
 from keypatch.patches.layouts import open_patches
 from keypatch.provenance import provenance
@@ -109,7 +109,7 @@ def test_a_plain_word_is_a_tuple_of_one() -> None:
         ("stereo", "seeds.0=1", ["has no fields"]),
         ("rotation", "extraction.keypoint=1", ["Extraction has no field", 'Did you mean "keypoints"']),
         ("rotation", "extraction.keypoints=many", ["keypoints=many"]),
-        ("rotation", "extraction.detector=harris", ["one of dog, colmap, orb"]),
+        ("rotation", "extraction.detector=harris", [f"one of {', '.join(DETECTORS)}"]),
         ("rotation", "extraction.detector=keynet", ["KeyNet needs weights", "--set extraction.detector.weights="]),
         ("rotation", "extraction.detector.contrast=1", ["Dog has no field"]),
         ("rotation", 'extraction.detector={type="grid", stp=3}', ["stp"]),

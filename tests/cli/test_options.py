@@ -15,7 +15,7 @@ from keypatch.cli.match import match as match_command
 from keypatch.cli.options import options_of
 from keypatch.cli.reconstruct import VERIFICATION
 from keypatch.cli.reconstruct import reconstruct as reconstruct_command
-from keypatch.detection import DETECTOR_TYPES, Detector, Dog, Grid, Orb
+from keypatch.detection import DETECTOR_TYPES, DETECTORS, Detector, Dog, Grid, Orb
 from keypatch.errors import RecipeError
 from keypatch.features.description import describe
 from keypatch.features.extraction import Extraction, FileOptions
@@ -109,7 +109,7 @@ def test_a_wrong_value_is_one_sentence(words: str, message: str) -> None:
 
 def test_the_help_shows_meanings_choices_and_defaults() -> None:
     shown = " ".join(run("--help")[0].split())
-    for part in ("[dog|colmap|orb|keynet|grid]", "[INTEGER|none]", "[default: 100]", "Which neighbours.", "--no-drawn"):
+    for part in (f"[{'|'.join(DETECTORS)}]", "[INTEGER|none]", "[default: 100]", "Which neighbours.", "--no-drawn"):
         assert part in shown
 
 

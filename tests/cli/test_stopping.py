@@ -75,15 +75,15 @@ def test_what_an_earlier_command_wrote_is_kept_and_said_so(tmp_path: Path) -> No
     assert out.read_bytes() == b"features"
 
 
-@pytest.mark.parametrize("spelled", ["--out {}", "--out={}"])
-def test_out_is_found_however_it_is_spelled(
+@pytest.mark.parametrize("spelled", ["hynet --out {}", "hynet --out={}", "--resume {}", "--resume={}"])
+def test_the_folder_is_found_however_it_is_spelled(
     spelled: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def stop(*_: object, **__: object) -> None:
         raise SystemExit(130)
 
     monkeypatch.setattr(commands, "app", stop)
-    assert run(["train", "hynet", *spelled.format(tmp_path).split(), "--resume"]) == 130
+    assert run(["train", *spelled.format(tmp_path).split()]) == 130
     assert (
         capsys.readouterr().err == f"keypatch: Stopped. {tmp_path} keeps what it has; run the same command to resume.\n"
     )

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -11,6 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import torch
+from safetensors.torch import load_file
 
 THIN = ["--set", "sampler.pairs=32", "--set", "network.width=4", "--set", "network.dim=16", "--threads", "1"]
 
@@ -61,7 +64,6 @@ def test_a_second_run_into_the_same_folder_is_refused(keypatch: Callable, photot
         ("hardnet", ["--set", "seed"], ["path=value"]),
         ("hardnet", ["--device", "tpu"], ["tpu", "cpu, cuda or mps"]),
         ("hardnet", ["--precision", "int3"], ["int3", "bfloat16"]),
-        ("hardnet", ["--resume"], ["no run to resume"]),
         ("hardnet", ["--from", "nowhere.safetensors"], ["nowhere.safetensors"]),
         ("hardnet", ["--split", "a"], ["--split a"]),
         ("hardnet", ["--keep", "50"], ["50", "at most 1"]),
@@ -75,6 +77,87 @@ def test_a_wrong_argument_is_named_with_its_remedy(
     assert shown.code == 2
     assert all(part in shown.err for part in parts), shown.err
     assert "Traceback" not in shown.err
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--seed", "-1"], "seed is -1; it must be 0 or more"),
+        (["--seed", str(2**63 - 1)], "it must be at most 4,294,967,295"),
+        (["--threads", "-2"], "threads is -2; it must be 1 or more"),
+        (["--set", "network.dim=-4"], "dim is -4; it must be 1 or more"),
+        (["--set", "network.dim=0"], "dim is 0; it must be 1 or more"),
+        (["--set", "network.dropout=1.5"], "dropout is 1.5; it must be at most 1"),
+        (["--set", "sampler.pairs=0"], "sampler.pairs is 0; it must be 1 or more"),
+        (["--set", "optimizer.lr=-1"], "lr is -1.0; it must be 0 or more"),
+        (["--set", "loss=" + 5000 * "["], "nested too deeply"),
+        (["--set", "network=" + 5000 * "{a="], "nested too deeply"),
+    ],
+)
+def test_a_number_out_of_its_limits_is_refused_before_anything_is_written(
+    keypatch: Callable, phototour: Path, tmp_path: Path, words: list[str], sentence: str
+) -> None:
+    shown = keypatch("train", "hardnet", "--data", phototour, "--out", tmp_path / "run", "--pairs", 64, *THIN, *words)
+    assert shown.code == 2 and sentence in shown.err and shown.err.count("\n") == 1, shown.err
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_run_is_resumed_by_its_folder_alone(
+    keypatch: Callable, phototour: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data, run = Path(shutil.copytree(phototour, tmp_path / "data")), tmp_path / "run"
+    monkeypatch.chdir(tmp_path)
+    words = ["--pairs", 64, "--keep", 1, "--validation", "data", *THIN]
+    assert keypatch("train", "hardnet", "--data", "data", "--out", "run", *words).code == 0
+    kept = run / "checkpoints" / "at-100.safetensors"
+    whole = load_file(kept)
+    kept.unlink()
+    for checkpoint in (run / "checkpoints").glob("step-*"):
+        checkpoint.unlink()
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    shown = keypatch("train", "--resume", run)
+    assert shown.code == 0 and str(run) in shown.out, shown.err
+    again = load_file(kept)
+    assert all(torch.equal(whole[name], again[name]) for name in whole)  # --threads 1 and --keep were remembered too
+    data.rename(tmp_path / "moved")
+    shown = keypatch("train", "--resume", run)
+    assert shown.code == 2
+    assert f"was trained on {data}, which is not there now" in shown.err and f"--resume {run} --data" in shown.err
+    shown = keypatch("train", "--resume", run, "--data", tmp_path / "moved", "--validation", tmp_path / "moved")
+    assert shown.code == 0, shown.err
+
+
+@pytest.mark.parametrize(
+    ("words", "parts"),
+    [
+        (["--resume", "none"], ["none holds no run to resume"]),
+        (["--resume", "run", "--out", "other"], ["--out other has no effect with --resume"]),
+        (["--resume", "run", "--pairs", "128"], ["was started with another recipe"]),
+        (["--resume", "old"], ["old does not say where its data are", "--data"]),
+        (["--data", "embedded"], ["No recipe given", "--resume"]),
+        (["hardnet"], ["No training data given", "--data"]),
+    ],
+)
+def test_what_cannot_be_resumed_is_told(
+    keypatch: Callable, phototour: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], parts: list
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert keypatch("train", "hardnet", "--data", phototour, "--out", "run", "--pairs", 32, *THIN).code == 0
+    shutil.copytree("run", "old")
+    Path("old", "run.json").unlink()
+    shown = keypatch("train", *words)
+    assert shown.code == 2 and all(part in shown.err for part in parts), shown.err
+
+
+def test_what_a_killed_run_left_is_removed(keypatch: Callable, phototour: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    assert keypatch("train", "hardnet", "--data", phototour, "--out", run, "--pairs", 32, *THIN).code == 0
+    left = [run / "checkpoints" / ".step-000000002.safetensors.1-a.partial", run / ".card.json.1-a.partial"]
+    for file in left:
+        file.write_bytes(b"half")
+    assert keypatch("train", "--resume", run).code == 0
+    assert not any(file.exists() for file in left)
 
 
 def test_a_missing_data_folder_is_named(keypatch: Callable, tmp_path: Path) -> None:
@@ -111,9 +194,10 @@ def test_ctrl_c_saves_a_checkpoint_exits_with_130_and_the_run_can_be_resumed(pho
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=60)
     assert process.returncode == 130, errors
-    assert "--resume" in errors
+    assert f"keypatch train --resume {out} resumes it" in errors
     assert "Traceback" not in errors
     assert list((out / "checkpoints").glob("*.safetensors"))
-    resumed = subprocess.run([*command, "--resume"], capture_output=True, text=True, timeout=300, check=False)
+    again = [*command[:3], "train", "--resume", str(out)]
+    resumed = subprocess.run(again, capture_output=True, text=True, timeout=300, check=False, cwd=tmp_path)
     assert resumed.returncode == 0, resumed.stderr
     assert json.loads((out / "log.jsonl").read_text().splitlines()[-1])["pairs"] == 16000

@@ -123,6 +123,9 @@ def test_other_patches_are_refused_with_a_sentence(module: PatchDescriptor, patc
         module(patches)
 
 
-def test_sift_has_no_module() -> None:
-    with pytest.raises(KeypatchError, match="no network"):
-        PatchDescriptor("rootsift")
+@pytest.mark.parametrize("name", ["sift", "rootsift"])
+def test_what_is_hand_crafted_is_told_what_kornia_has_instead(name: str) -> None:
+    with pytest.raises(KeypatchError, match=r"SIFTDescriptor\(patch_size, rootsift=(True|False)\) instead") as told:
+        PatchDescriptor(name)
+    assert f"rootsift={name == 'rootsift'}" in str(told.value)
+    assert kornia.feature.SIFTDescriptor(32, rootsift=name == "rootsift")(torch.rand(2, 1, 32, 32)).shape == (2, 128)

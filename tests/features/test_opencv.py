@@ -162,3 +162,9 @@ def test_a_wrong_name_is_refused() -> None:
         Feature2D("hynet")
     with pytest.raises(KeypatchError, match="detector: there is no"):
         Feature2D("sift", detector="fast")
+
+
+def test_it_has_a_name_and_is_empty_as_opencv_s_own() -> None:
+    ours, theirs = Feature2D("rootsift"), cv2.SIFT.create()
+    assert theirs.getDefaultName() == "Feature2D.SIFT" and ours.getDefaultName() == "Feature2D.rootsift"
+    assert ours.empty() is theirs.empty()

@@ -1,6 +1,7 @@
 """docs/extend.md runs as it stands, top to bottom."""
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -8,22 +9,28 @@ import numpy as np
 import pytest
 import torch
 
+from keypatch.benchmarks.table import find_benchmark
 from keypatch.errors import KeypatchError
 from keypatch.losses import MEASURES, MINING, TERMS
+from keypatch.parts import TABLES
 from keypatch.patches import PatchSet
+from keypatch.recipes import find_recipe
+from keypatch.training.recipe_files import recipe_from_toml, recipe_to_toml
 from keypatch.zoo import load
 
 PAGE = (Path(__file__).parents[2] / "docs" / "extend.md").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
-def names() -> dict[str, Any]:
-    """What the page defines."""
+def names() -> Iterator[dict[str, Any]]:
+    """What the page defines, and registers as long as its tests run."""
     torch.manual_seed(0)
     defined: dict[str, Any] = {"__name__": "extend_page"}
     for block in re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL):
         exec(compile(block, "docs/extend.md", "exec"), defined)
-    return defined
+    yield defined
+    for kind, name in (("loss", "MyTerm"), ("recipe", "mine"), ("benchmark", "dimming")):
+        del TABLES[kind][name]
 
 
 def test_the_recipes_hold_the_new_term(names: dict[str, Any]) -> None:
@@ -43,6 +50,13 @@ def test_the_examples_compute(names: dict[str, Any]) -> None:
 
 def test_the_page_names_everything_there_is() -> None:
     assert [name for table in (MEASURES, MINING, TERMS) for name in table if f"`{name}`" not in PAGE] == []
+    assert [kind for kind in TABLES if f'`"{kind}"`' not in PAGE] == []
+
+
+def test_the_parts_of_the_page_are_known_by_their_names(names: dict[str, Any]) -> None:
+    assert recipe_from_toml(recipe_to_toml(find_recipe("mine"))) == names["MINE"]
+    assert find_benchmark("dimming").line == "patches in poor light: rank-1"
+    assert names["criterion"].state_dict()
 
 
 def test_the_detector_finds_corners_as_a_detector_should(names: dict[str, Any]) -> None:

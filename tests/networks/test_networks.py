@@ -1,7 +1,8 @@
 """What holds for every network in the table, and the figures that tell them apart."""
 
+import dataclasses
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_type_hints
 
 import pytest
 import torch
@@ -194,7 +195,7 @@ def test_an_unknown_normalization_is_refused() -> None:
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"type": "HyNett"}, "The networks: L2Net"),
+        ({"type": "HyNett"}, "Choose one of L2Net"),
         ({"type": "HyNet", "widht": 3}, 'no field "widht". Its fields: dim, width'),
         ({"type": "HyNet", "preprocessing": {"seize": 3}}, 'Preprocessing has no field "seize"'),
     ],
@@ -218,3 +219,22 @@ def test_the_last_layer_of_the_embedding_is_linear_and_its_length_is_a_choice() 
     assert network.layers[-1] is network.layers.linear
     assert network.layers.linear.in_features == 16 * 16 * 16  # two halvings of 64, twice the channels
     assert EmbeddingNet().build().unit_length
+
+
+ODD = (-1, 0, 1.5, 10**6, 2**63, 1e300)
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_a_number_out_of_its_limits_is_refused_before_it_is_built(name: str) -> None:
+    """Of every field that is a number: what a setting accepts can be built, on a device that computes nothing."""
+    hints = get_type_hints(NETWORKS[name])
+    refused = set[str]()
+    for field in dataclasses.fields(NETWORKS[name]):
+        for value in ODD if hints[field.name] in (int, float) else ():
+            try:
+                spec = spec_from_dict({"type": name, field.name: value})
+                with torch.device("meta"):
+                    spec.build()
+            except RecipeError:
+                refused.add(field.name)
+    assert {"dim", "width"} <= refused

@@ -1,3 +1,5 @@
+import os
+import pickle
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -189,3 +191,30 @@ def test_a_file_cut_anywhere_is_told_in_a_sentence(
         path.write_bytes(content[:length])
         with pytest.raises(DataError):
             load_published(path)
+
+
+class Harmful:
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        return os.system, ("false",)
+
+
+@pytest.mark.parametrize(
+    ("write", "more"),
+    [
+        (lambda content, path: torch.save(content, path), f" and asks for {os.name}.system"),
+        (lambda content, path: path.write_bytes(pickle.dumps(content)), ""),
+        (lambda content, path: path.write_bytes(pickle.dumps(content, protocol=2)), f" and asks for {os.name}.system"),
+    ],
+    ids=["torch", "protocol 4", "protocol 2"],
+)
+def test_the_refusal_of_a_pickle_is_one_whole_sentence(
+    tmp_path: Path, write: Callable[[object, Path], object], more: str
+) -> None:
+    path = tmp_path / "w.pth"
+    write({"a": Harmful()}, path)
+    with pytest.raises(DataError) as refused:
+        load_published(path)
+    assert str(refused.value) == (
+        f"{path} holds more than tensors{more}. Only tensors are loaded, since anything else could run code. Save the "
+        "state_dict by itself."
+    )

@@ -7,7 +7,7 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
-from keypatch.errors import DataError
+from keypatch.errors import DataError, KeypatchError
 from keypatch.networks import HyNet, L2Net, Preprocessing, load_weights, prepare, read_weights_card, save_weights
 
 SPEC = HyNet(width=8, dim=16, preprocessing=Preprocessing(value_range=255.0, patch_sigmas=12.0))
@@ -80,7 +80,7 @@ def test_a_newer_format_is_refused(tmp_path: Path) -> None:
         ({"network": "{"}, "does not describe a network"),
         ({"network": 100_000 * "["}, "does not describe a network .it is nested too deeply"),
         ({"format_number": "²"}, "has no format number"),
-        ({"network": json.dumps({"type": "Nothing"})}, "no network"),
+        ({"network": json.dumps({"type": "Nothing"})}, r'a.safetensors: network: there is no "Nothing".*register'),
         (
             {"network": json.dumps({"type": "HyNet", "width": 8, "dim": 17})},
             r"has shape \(16,\), but HyNet\(dim=17\) needs \(17,\)",
@@ -92,7 +92,7 @@ def test_a_wrong_header_is_told_in_a_sentence(change: dict[str, str], message: s
     path = tmp_path / "a.safetensors"
     write(path)
     save_file(load_file(path), path, header_of(path) | change)
-    with pytest.raises(DataError, match=message):
+    with pytest.raises(KeypatchError, match=message):
         load_weights(path)
 
 

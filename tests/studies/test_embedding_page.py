@@ -65,7 +65,7 @@ def test_it_is_interrupted_and_resumed_to_the_same_weights(
     images = page["root"] / "images" / "train"
     with pytest.raises(Interrupted):
         keypatch.train(page["recipe"], images, "runs/cut", ONE, pairs=256, progress=StopAfterOne())
-    keypatch.train(page["recipe"], images, "runs/cut", ONE, pairs=256, resume=True)
+    keypatch.train(resume="runs/cut")
     whole, cut = (load_run_weights(Path(run))[1].state_dict() for run in (page["run"], "runs/cut"))
     assert all(torch.equal(whole[name], cut[name]) for name in whole)
 

@@ -1,11 +1,15 @@
 """Groups of parameters: which ones the last layer's rate is for."""
 
+import contextlib
+import dataclasses
+
 import pytest
 import torch
 
+from keypatch.errors import RecipeError
 from keypatch.networks import EmbeddingNet, HyNet, L2Net, NetworkSpec
 from keypatch.training import SGD, Adam, AdamW
-from keypatch.training.optimizers import Optimizer, parameter_groups
+from keypatch.training.optimizers import OPTIMIZERS, Optimizer, parameter_groups
 
 LAST = [
     (EmbeddingNet(dim=8, width=2), {"layers.linear.weight", "layers.linear.bias"}),  # behind it nothing has weights
@@ -33,3 +37,14 @@ def test_an_optimizer_keeps_the_groups_and_its_own_fields(optimizer: Optimizer) 
     assert [group["scale"] for group in built.param_groups] == [1.0, 10.0]
     for group in built.param_groups:
         assert group["lr"] == optimizer.lr and group["weight_decay"] == optimizer.weight_decay
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_a_number_that_torch_would_refuse_is_refused_as_a_setting(name: str) -> None:
+    parameters = parameter_groups(torch.nn.Linear(2, 2))
+    for field in dataclasses.fields(OPTIMIZERS[name]):
+        for value in (-1.0, 0.0, 0.5, 1.0, 2.0, 1e300):
+            with contextlib.suppress(RecipeError):
+                OPTIMIZERS[name](**{field.name: value}).build(parameters)
+    with pytest.raises(RecipeError, match=r"lr is -1\.0; it must be 0 or more"):
+        OPTIMIZERS[name](lr=-1.0)

@@ -84,7 +84,7 @@ def test_a_setting_replaces_one_field(setting: str, value: Recipe) -> None:
         ("optimizer.lr.more=1", "has no fields"),
         ("optimizer=Lion", "Choose one of SGD, Adam, AdamW"),
         ("pairs=10", "less than one batch"),
-        ("average=1", "at least 0 and below 1"),
+        ("average=1", "it must be below 1"),
     ],
 )
 def test_a_wrong_setting_lists_what_there_is(setting: str, message: str) -> None:

@@ -41,7 +41,7 @@ def evaluate(
     Args:
         descriptor: a zoo name, run folder, weight file or any Describer; for benchmarks on photos also a feature file,
             for hpatches also a folder of csv descriptors.
-        benchmark: a name of `BENCHMARKS`: ubc, hpatches, homography, stereo, multiview, sfm, embedding or rotation.
+        benchmark: a name of `keypatch list benchmarks`.
         data: a folder as the benchmark's page in docs/benchmarks/ says; for ubc and embedding also "embedded-test" or
             an open PatchSet.
         settings: the benchmark's own dataclass, such as `Ubc(rule="hynet")`, or a list of "path=value".

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from keypatch.benchmarks.scores import find_score
 from keypatch.errors import KeypatchError
+from keypatch.parts import find_part, table
 from keypatch.progress import Progress
 from keypatch.settings import choose_from
 
@@ -23,8 +24,8 @@ Given = Literal["feature file", "folder of keypoints.h5", "folder of descriptors
 class Benchmark:
     """How a benchmark is run, and what a person is told about it."""
 
-    module: str  # in keypatch.benchmarks, with the settings' class and the function evaluate_<its name>
-    kind: str
+    module: str  # with the settings' class and the function evaluate_<name>; ours are relative to keypatch.benchmarks
+    kind: str  # the settings' class
     line: str
     headline: tuple[str, ...]  # patterns of the names of the scores that papers print
     conditions: tuple[str, ...]  # the settings that decide the scores: they stand above every table
@@ -33,23 +34,27 @@ class Benchmark:
     takes: tuple[Given, ...] = ()  # what others have computed, instead of a descriptor
 
     @property
+    def name(self) -> str:
+        return self.kind.lower()
+
+    @property
     def settings(self) -> type[Any]:
         """A frozen dataclass whose defaults are the protocol's."""
         return self._named(self.kind)  # type: ignore[no-any-return]
 
     @property
     def run(self) -> Run:
-        return self._named(f"evaluate_{self.kind.lower()}")  # type: ignore[no-any-return]
+        return self._named(f"evaluate_{self.name}")  # type: ignore[no-any-return]
 
     def _named(self, name: str) -> Any:
-        return getattr(import_module(f"keypatch.benchmarks.{self.module}"), name)
+        return getattr(import_module(self.module, "keypatch.benchmarks"), name)
 
 
 def find_benchmark(name: str) -> Benchmark:
     """The benchmark of that name; KeypatchError names those there are."""
-    if name not in BENCHMARKS:
-        raise KeypatchError(f'There is no benchmark "{name}".{choose_from(name, BENCHMARKS)}')
-    return BENCHMARKS[name]
+    if benchmark := find_part(BENCHMARKS, name):
+        return benchmark
+    raise KeypatchError(f'There is no benchmark "{name}".{choose_from(name, BENCHMARKS)}')
 
 
 def headline_scores(result: "Result") -> list[str]:
@@ -90,9 +95,9 @@ def kind_of(path: Path) -> Given | None:
 
 _OF_PHOTOS = ("keypoints", "rule", "detector")
 
-BENCHMARKS = {
+_OURS = {
     "ubc": Benchmark(
-        "ubc",
+        ".ubc",
         "Ubc",
         "PhotoTour patches: FPR95, average precision and curves of every pair list; rank-1 over the points",
         headline=("fpr95.*", "rank1"),
@@ -100,7 +105,7 @@ BENCHMARKS = {
         on_patches=True,
     ),
     "hpatches": Benchmark(
-        "hpatches.benchmark",
+        ".hpatches.benchmark",
         "Hpatches",
         "HPatches strips: verification, matching and retrieval of easy, hard and tough patches",
         headline=("verification.ap", "verification.auc", "matching.map", "retrieval.map"),
@@ -109,7 +114,7 @@ BENCHMARKS = {
         takes=("folder of csv descriptors",),
     ),
     "homography": Benchmark(
-        "planar.homography",
+        ".planar.homography",
         "Homography",
         "photos of planes with known homographies: matching accuracy at 1 to 10 pixels, homography accuracy",
         headline=("mma3", "accuracy3", "auc5"),
@@ -118,7 +123,7 @@ BENCHMARKS = {
         takes=("feature file",),
     ),
     "stereo": Benchmark(
-        "imc.stereo",
+        ".imc.stereo",
         "Stereo",
         "photos with known cameras, in pairs: mean average accuracy of the relative pose at 10 and 5 degrees",
         headline=("maa10", "maa5"),
@@ -126,7 +131,7 @@ BENCHMARKS = {
         takes=("feature file", "folder of keypoints.h5"),
     ),
     "multiview": Benchmark(
-        "imc.multiview",
+        ".imc.multiview",
         "Multiview",
         "photos with known cameras, in bags of 5, 10 and 25 through COLMAP: accuracy of the poses in its models",
         headline=("maa10", "maa5"),
@@ -134,7 +139,7 @@ BENCHMARKS = {
         takes=("feature file", "folder of keypoints.h5"),
     ),
     "sfm": Benchmark(
-        "eth.sfm",
+        ".eth.sfm",
         "Sfm",
         "photos reconstructed by COLMAP: registered photos, points, track length, reprojection error",
         headline=("registered", "count.points", "count.observations", "track_length", "error.reprojection"),
@@ -142,7 +147,7 @@ BENCHMARKS = {
         takes=("feature file", "folder of descriptors/*.bin"),
     ),
     "embedding": Benchmark(
-        "embedding",
+        ".embedding",
         "Embedding",
         "images in class folders, or any patches: Recall@K among all, NMI and F1 of k-means clusters",
         headline=("recall@1", "nmi", "f1"),
@@ -150,10 +155,11 @@ BENCHMARKS = {
         on_patches=True,
     ),
     "rotation": Benchmark(
-        "planar.rotation",
+        ".planar.rotation",
         "Rotation",
         "photos turned in steps of 15 degrees: of the keypoints found again, those matched correctly",
         headline=("share",),
         conditions=("step", "pixels", *_OF_PHOTOS),
     ),
 }
+BENCHMARKS: dict[str, Benchmark] = table("benchmark", _OURS)

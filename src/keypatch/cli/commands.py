@@ -1,6 +1,7 @@
 """The commands by name, each imported when it is run, and the global options."""
 
 from importlib import import_module
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -8,7 +9,7 @@ from typer.core import TyperGroup
 
 COMMANDS = {  # modules of this room, and their lines in `keypatch --help`
     "quickstart": "Train and score your first descriptor in minutes, on photographs that come with the package.",
-    "list": "List descriptors, recipes, networks, losses, detectors and benchmarks; show one recipe or benchmark.",
+    "list": "List the names that commands and recipes take; show one recipe or benchmark.",
     "inspect": "Show what a file or folder is, what it holds and what is wrong with it.",
     "train": "Train a descriptor.",
     "evaluate": "Score a descriptor on a benchmark.",
@@ -51,13 +52,27 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
+def _load_plugins(paths: list[Path] | None) -> list[Path] | None:
+    if paths:
+        from keypatch.parts import load_plugin
+
+        for path in paths:
+            load_plugin(path)
+    return paths
+
+
 @app.callback()
 def _every_command(
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
-    debug: Annotated[
-        bool, typer.Option("--debug", help="Show the traceback of an error; works anywhere on the line.")
-    ] = False,
+    plugin: Annotated[
+        list[Path] | None,
+        typer.Option(
+            callback=_load_plugins,
+            help="Run this Python file, which registers losses, detectors or other parts of your own; may be repeated.",
+        ),
+    ] = None,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
 ) -> None:
-    """Global options, given before the command."""
+    """Global options, which work anywhere on the line."""

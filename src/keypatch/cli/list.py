@@ -10,6 +10,7 @@ from rich.console import Console
 from keypatch.cli.options import examples
 from keypatch.cli.printing import open_console, print_facts, print_table
 from keypatch.commands.list import KINDS, Name, list_names, recipe_text
+from keypatch.parts import find_part
 from keypatch.settings import list_settings
 
 app = typer.Typer(add_completion=False)
@@ -27,12 +28,13 @@ def list_command(
     from keypatch.detection import DETECTOR_TYPES
 
     console = open_console()
-    if kind in BENCHMARKS:
-        benchmark = BENCHMARKS[kind]
+    benchmark = find_part(BENCHMARKS, kind) if kind is not None and kind not in KINDS else None
+    if benchmark is not None:
         console.print(f"{kind}: {benchmark.line}\n")
         lines = [(each.path, each.default, each.about) for each in list_settings(benchmark.settings(), DETECTOR_TYPES)]
         print_table(console, ["--set", "default", ""], lines)
-        console.print(f"\nProtocol: docs/benchmarks/{kind}.md")
+        if benchmark.module.startswith("."):  # one of ours
+            console.print(f"\nProtocol: docs/benchmarks/{kind}.md")
         return
     if kind is not None and kind not in KINDS:
         typer.echo(recipe_text(kind), nl=False)

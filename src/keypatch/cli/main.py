@@ -18,7 +18,7 @@ def run(words: Sequence[str]) -> int:
     def command() -> None:
         from keypatch.cli.commands import app  # here, so that Ctrl-C is heard while it is imported
 
-        app([word for word in words if word != "--debug"], prog_name="keypatch")
+        app(_plugins_first(words), prog_name="keypatch")
 
     return answer(command, words)
 
@@ -50,10 +50,23 @@ def answer(work: Callable[[], object], words: Sequence[str]) -> int:
     return 0
 
 
+def _plugins_first(words: Sequence[str]) -> list[str]:
+    """--plugin before the command, whose help and options then know the parts; --debug left out."""
+    before, after, rest = list[str](), list[str](), iter(words)
+    for word in rest:
+        if word == "--plugin":
+            before += [word, next(rest, "")]
+        elif word.startswith("--plugin="):
+            before.append(word)
+        elif word != "--debug":
+            after.append(word)
+    return [*before, *after]
+
+
 def _stopped(words: Sequence[str]) -> Interrupted:
     """Ctrl-C that no function handled: before the work began, or pressed a second time."""
-    split = [part for word in words for part in (word.split("=", 1) if word.startswith("--out=") else [word])]
-    out = next((Path(value) for option, value in pairwise(split) if option == "--out"), None)
+    split = [part for word in words for part in (word.split("=", 1) if word.startswith("--") else [word])]
+    out = next((Path(value) for option, value in pairwise(split) if option in ("--out", "--resume")), None)
     return Interrupted(f"{out} keeps what it has" if out is not None and out.exists() else "")
 
 

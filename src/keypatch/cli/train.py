@@ -15,16 +15,18 @@ app = typer.Typer(add_completion=False)
 @app.command(
     epilog=examples(
         "keypatch train hynet --data embedded --pairs 50000 --out runs/first",
-        "keypatch train hardnet --data embedded --pairs 50000 --set sampler.pairs=256",
+        "keypatch train --resume runs/first",
     )
 )
 @options_of(conditions=Conditions())
 def train(
-    recipe: Annotated[str, typer.Argument(help="A name from `keypatch list recipes`, or a recipe.toml.")],
-    data: Annotated[
-        list[str], typer.Option(help="Patch folder, folder of images by class, or embedded; may be repeated.")
-    ],
     conditions: Conditions,
+    recipe: Annotated[
+        str | None, typer.Argument(help="A name from `keypatch list recipes`, or a recipe.toml.", show_default=False)
+    ] = None,
+    data: Annotated[
+        list[str] | None, typer.Option(help="Patch folder, folder of images by class, or embedded; may be repeated.")
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="Run folder; default: runs/RECIPE.")] = None,
     pairs: Annotated[
         int | None, typer.Option(help="Training budget in pairs; the schedule is stretched to fit.")
@@ -33,7 +35,9 @@ def train(
         list[str] | None,
         typer.Option("--set", metavar="PATH=VALUE", help="Set a field of the recipe, such as loss.margin=1.0."),
     ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Resume from the run's last checkpoint.")] = False,
+    resume: Annotated[
+        Path | None, typer.Option(help="Resume the run in this folder, which says what it was started with.")
+    ] = None,
     start_from: Annotated[str | None, typer.Option("--from", help="Start from the weights of this descriptor.")] = None,
     validation: Annotated[str | None, typer.Option(help="Patch set with pair lists, scored during training.")] = None,
     split: Annotated[
@@ -42,20 +46,21 @@ def train(
     seed: Annotated[int | None, typer.Option(help="Random seed, instead of the recipe's.")] = None,
     allow_partial: AllowPartial = False,
 ) -> None:
-    """Train a descriptor. Ctrl-C saves a checkpoint; --resume continues from it."""
-    from keypatch.commands.train import open_source
+    """Train a descriptor. Ctrl-C saves a checkpoint; --resume RUN continues from it."""
     from keypatch.commands.train import train as run
 
     with ProgressBar() as progress:
         folder = run(
             recipe,
-            open_source(data, split, allow_partial),
+            data,
             out,
-            conditions,
+            conditions if resume is None or conditions != Conditions() else None,
             settings=[*(settings or ()), *([] if seed is None else [f"seed={seed}"])],
             pairs=pairs,
             validation=validation,
             start_from=start_from,
+            split=split,
+            allow_partial=allow_partial,
             resume=resume,
             progress=progress,
         )

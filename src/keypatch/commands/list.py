@@ -5,9 +5,21 @@ import inspect
 from dataclasses import dataclass
 
 from keypatch.errors import KeypatchError
+from keypatch.parts import TABLES, find_part, load_installed
 from keypatch.settings import choose_from, did_you_mean
 
-KINDS = ("descriptors", "recipes", "networks", "losses", "detectors", "benchmarks")
+_TYPES = {  # kinds of parts that are types
+    "networks": "network",
+    "losses": "loss",
+    "mining": "mining",
+    "measures": "measure",
+    "weightings": "weighting",
+    "samplers": "sampler",
+    "optimizers": "optimizer",
+    "schedules": "schedule",
+    "detectors": "detector",
+}
+KINDS = ("descriptors", "recipes", *_TYPES, "benchmarks")
 
 
 @dataclass(frozen=True)
@@ -25,26 +37,25 @@ def list_names(kind: str | None = None) -> dict[str, tuple[Name, ...]]:
     """
     if kind is not None and kind not in KINDS:
         raise KeypatchError(f'There is no list of "{kind}".{choose_from(kind, KINDS)}')
+    load_installed()
     return {each: _names(each) for each in KINDS if kind in (None, each)}
 
 
 def recipe_text(name: str) -> str:
     """A recipe by its name, or from a recipe.toml, with every field, as it would stand in a recipe.toml."""
     from keypatch.benchmarks.table import BENCHMARKS
-    from keypatch.detection import DETECTORS
-    from keypatch.losses import TERMS
-    from keypatch.networks import NETWORKS
     from keypatch.recipes import RECIPES, find_recipe
     from keypatch.training.recipe_files import recipe_to_toml
     from keypatch.zoo import names
 
-    if name not in RECIPES and name in {card.name for card in names()}:
+    known = find_part(RECIPES, name)
+    if known is None and name in {card.name for card in names()}:
         raise KeypatchError(f'"{name}" is a descriptor, not a recipe; `keypatch inspect {name}` shows it.')
-    for kind, table in (("detector", DETECTORS), ("loss", TERMS), ("network", NETWORKS)):
-        if name in table:
-            settings = ", ".join(field.name for field in dataclasses.fields(table[name]))
+    for kind in _TYPES.values():
+        if known is None and name in TABLES[kind]:
+            settings = ", ".join(field.name for field in dataclasses.fields(TABLES[kind][name]))
             raise KeypatchError(f'"{name}" is a {kind}, not a recipe or benchmark. Its settings: {settings}.')
-    if name not in RECIPES and not name.endswith(".toml"):
+    if known is None and not name.endswith(".toml"):
         raise KeypatchError(
             f'There is no list, recipe or benchmark "{name}".{did_you_mean(name, [*KINDS, *RECIPES, *BENCHMARKS])} '
             f"The lists are {', '.join(KINDS)}; `keypatch list recipes` names the recipes."
@@ -53,25 +64,22 @@ def recipe_text(name: str) -> str:
 
 
 def _names(kind: str) -> tuple[Name, ...]:
-    """Each kind imports what it lists and no more; a type is told by the first paragraph of its docstring."""
-    match kind:
-        case "descriptors":
-            from keypatch.zoo import names
+    """A type is told by the first paragraph of its docstring."""
+    if kind == "descriptors":
+        from keypatch.zoo import names
 
-            return tuple(Name(card.name, card.about) for card in names())
-        case "recipes":
-            from keypatch.recipes import PAPERS
+        return tuple(Name(card.name, card.about) for card in names())
+    if kind == "benchmarks":
+        from keypatch.benchmarks.table import BENCHMARKS
 
-            return tuple(Name(each.name, about, paper) for paper, own in PAPERS.items() for each, about in own)
-        case "benchmarks":
-            from keypatch.benchmarks.table import BENCHMARKS
+        return tuple(Name(name, benchmark.line) for name, benchmark in BENCHMARKS.items())
 
-            return tuple(Name(name, benchmark.line) for name, benchmark in BENCHMARKS.items())
-        case "networks":
-            from keypatch.networks import NETWORKS as types
-        case "losses":
-            from keypatch.losses import TERMS as types
-        case _:
-            from keypatch.detection import DETECTORS as types
-    docs = {name: inspect.getdoc(each) or "" for name, each in types.items()}
+    import keypatch.detection  # noqa: F401  (fills the table of detectors)
+    from keypatch.recipes import PAPERS, RECIPES  # and these the others
+
+    if kind == "recipes":
+        ours = [Name(each.name, about, paper) for paper, group in PAPERS.items() for each, about in group]
+        own = [name for name in RECIPES if name not in {each.name for each in ours}]
+        return (*ours, *(Name(name, "registered by you or a plugin", "Your own") for name in own))
+    docs = {name: inspect.getdoc(each) or "" for name, each in TABLES[_TYPES[kind]].items()}
     return tuple(Name(name, " ".join(doc.split("\n\n")[0].split())) for name, doc in docs.items())

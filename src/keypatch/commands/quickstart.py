@@ -66,7 +66,7 @@ def quickstart(
     recipe = replace(RECIPE, pairs=pairs) if pairs is not None else RECIPE
     progress.note("Cutting patches from the embedded photographs (once)")
     try:
-        train(recipe, TRAIN, folder, resume=(folder / "recipe.toml").exists(), progress=progress)
+        train(recipe, TRAIN, folder, resume=folder if (folder / "recipe.toml").exists() else None, progress=progress)
     except Interrupted as stop:  # which knows of --resume, and the quickstart needs none
         raise Interrupted(f"{folder} keeps what was saved") from stop
     progress.note("Scoring on photographs not used in training")

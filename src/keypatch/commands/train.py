@@ -9,6 +9,7 @@ from torch import Tensor
 from keypatch.errors import DataError, RecipeError
 from keypatch.files import safe_name
 from keypatch.patches import PatchSet, join_sets, open_patches
+from keypatch.patches.layouts import EMBEDDED
 from keypatch.patches.online_products import choose_list
 from keypatch.patches.patch_set import JoinedSets
 from keypatch.patches.phototour import find_pair_lists
@@ -19,6 +20,7 @@ from keypatch.training import Recipe
 from keypatch.training.conditions import Conditions
 from keypatch.training.loop import run_training
 from keypatch.training.recipe import TYPES
+from keypatch.training.run_folder import Origin, read_origin
 from keypatch.training.validation import Validation
 from keypatch.zoo.loading import load_network
 
@@ -26,16 +28,18 @@ Data = str | Path | PatchSet
 
 
 def train(
-    recipe: str | Path | Recipe,
-    data: Data | JoinedSets | Sequence[Data],
+    recipe: str | Path | Recipe | None = None,
+    data: Data | JoinedSets | Sequence[Data] | None = None,
     out: str | Path | None = None,
-    conditions: Conditions = Conditions(),  # noqa: B008 (frozen)
+    conditions: Conditions | None = None,
     *,
     settings: Sequence[str] = (),
     pairs: int | None = None,
     validation: str | Path | None = None,
     start_from: str | Path | None = None,
-    resume: bool = False,
+    split: str | None = None,
+    allow_partial: bool = False,
+    resume: str | Path | None = None,
     progress: Progress | Callback | None = None,
 ) -> Path:
     """Train a descriptor and return its run folder.
@@ -47,31 +51,81 @@ def train(
     conditions: how it is computed, and what is kept of the run.
     validation: a folder with pair lists, scored ten times during the run and never used otherwise.
     start_from: a zoo name, run folder, checkpoint or weight file whose network is of the recipe's shape.
-    resume: the run in `out`, on a CPU with one thread to the bits of an uninterrupted run.
+    split: train on the training part of this HPatches split.
+    allow_partial: accept a PhotoTour set copied in part.
+    resume: a run folder. It says all the rest itself; on a CPU with one thread the run ends with the bits of an
+        uninterrupted one.
     progress: a `Progress`, or a function that is called with the pairs trained on, all pairs and "pairs".
 
     >>> kp.train("hynet", "embedded", "runs/mine", pairs=50_000)  # doctest: +SKIP
     PosixPath('runs/mine')
+    >>> kp.train(resume="runs/mine")  # doctest: +SKIP
+    PosixPath('runs/mine')
     """
     progress = Progress.of(progress)
+    folder, origin = out, Origin(split=split, allow_partial=allow_partial)
+    if resume is not None:
+        folder, origin = resume, _resumed(Path(resume), out)
+        data = data if data is not None else _data_of(Path(resume), origin)
+        recipe = recipe if recipe is not None else resume
+    if recipe is None:
+        raise RecipeError("No recipe given. Name one of `keypatch list recipes`, or a run folder with --resume.")
     value = apply_settings(recipe if isinstance(recipe, Recipe) else find_recipe(recipe), settings, TYPES)
     if pairs is not None:
         value = replace(value, pairs=pairs)
-    source = open_source(data)
+    origin = replace(
+        origin,
+        data=_places(data),
+        validation=_lasting(validation) if validation is not None else origin.validation,
+        conditions=conditions or origin.conditions,
+    )
+    source = open_source(data if data is not None else (), origin.split, origin.allow_partial)
     if skipped := source.classes().skipped:
         progress.note(f"{source.name}: {skipped:,} points with a single patch are not used for training.")
-    if value.needs_weights and start_from is None and not resume:
+    if value.needs_weights and start_from is None and resume is None:
         raise RecipeError(f"{value.name} starts from a trained network. Name one with --from.")
     return run_training(
         value,
         source,
-        Path(out) if out is not None else Path("runs") / safe_name(value.name, "The recipe"),
+        Path(folder) if folder is not None else Path("runs") / safe_name(value.name, "The recipe"),
         progress,
-        conditions=conditions,
-        resume=resume,
-        weights=_weights(start_from, value) if start_from is not None and not resume else None,
-        validate=_validation(validation) if validation is not None else None,
+        conditions=origin.conditions,
+        resume=resume is not None,
+        weights=_weights(start_from, value) if start_from is not None and resume is None else None,
+        validate=_validation(origin.validation) if origin.validation is not None else None,
+        origin=origin,
     )
+
+
+def _resumed(run: Path, out: str | Path | None) -> Origin:
+    """What the run to be resumed was started with."""
+    if out is not None and Path(out).resolve() != run.resolve():
+        raise RecipeError(f"--out {out} has no effect with --resume {run}. Leave one of them out.")
+    if not (run / "recipe.toml").exists():
+        raise DataError(f"{run} holds no run to resume. Check the path.")
+    return read_origin(run)
+
+
+def _data_of(run: Path, origin: Origin) -> Sequence[Data]:
+    missing = [place for place in origin.data if place not in EMBEDDED and not Path(place).exists()]
+    if missing or not origin.data:
+        known = f"was trained on {missing[0]}, which is not there now" if missing else "does not say where its data are"
+        raise DataError(f"{run} {known}. Name the place: keypatch train --resume {run} --data FOLDER")
+    return origin.data
+
+
+def _places(data: Data | JoinedSets | Sequence[Data] | None) -> tuple[str, ...]:
+    """What run.json says of the data: nothing where some of them were opened before, and may be of any kind."""
+    if data is None or isinstance(data, PatchSet | JoinedSets):
+        return ()
+    places = [data] if isinstance(data, str | Path) else data
+    named = [_lasting(place) for place in places if isinstance(place, str | Path)]
+    return tuple(named) if len(named) == len(places) else ()
+
+
+def _lasting(place: str | Path) -> str:
+    """A place that means the same in another working folder."""
+    return str(place) if str(place) in EMBEDDED else str(Path(place).absolute())
 
 
 def open_source(

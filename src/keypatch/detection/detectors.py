@@ -11,6 +11,7 @@ from keypatch.detection.colmap import ColmapSift
 from keypatch.detection.detector import Detector, Orientations, keep_orientations, no_keypoints, require_grey
 from keypatch.detection.keynet import KeyNet
 from keypatch.geometry import Keypoints, from_opencv
+from keypatch.parts import table
 from keypatch.settings import Types, check_fields, checked, option
 
 PATCH = 31  # pixels of a pyramid level: what ORB's descriptor covers, and OpenCV calls the size
@@ -130,7 +131,7 @@ def _coarse_to_fine(row: NDArray[np.int64], column: NDArray[np.int64]) -> NDArra
     return rank
 
 
-DETECTORS: dict[str, type[Any]] = {kind.name: kind for kind in (Dog, ColmapSift, Orb, KeyNet, Grid)}
+DETECTORS: dict[str, type[Any]] = table("detector", {kind.name: kind for kind in (Dog, ColmapSift, Orb, KeyNet, Grid)})
 DETECTOR_TYPES: Types = {Detector: DETECTORS}  # what settings may name
 
 

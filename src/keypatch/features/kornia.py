@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from keypatch.errors import KeypatchError
 from keypatch.features.extraction import DESCRIPTOR
 from keypatch.networks import prepare, unit_length
+from keypatch.zoo.cards import HANDMADE
 from keypatch.zoo.loading import load_network
 
 _AT_ONCE = 64  # patches whose maps stay in the cache: kornia hands over those of a whole photograph
@@ -23,6 +24,12 @@ class PatchDescriptor(nn.Module):
 
     def __init__(self, descriptor: str | Path = DESCRIPTOR) -> None:
         super().__init__()
+        if descriptor in [card.name for card in HANDMADE]:
+            raise KeypatchError(
+                f'"{descriptor}" is hand-crafted, and PatchDescriptor takes networks: name one of '
+                "`keypatch list descriptors`, or use kornia.feature.SIFTDescriptor("
+                f"patch_size, rootsift={descriptor == 'rootsift'}) instead."
+            )
         self.network = load_network(descriptor)[1]
         self.dim = self.network.dim
         self.patch_size = self.network.preprocessing.size

@@ -81,6 +81,14 @@ class Feature2D:
     def defaultNorm(self) -> int:
         return int(cv2.NORM_L2)
 
+    def getDefaultName(self) -> str:
+        """As OpenCV names its own: "Feature2D.SIFT"."""
+        return f"Feature2D.{self.describer.name}"
+
+    def empty(self) -> bool:
+        """Always, as for cv2.SIFT: there is nothing to train."""
+        return True
+
     def _detect(self, grey: Image, mask: Image | None) -> Keypoints:
         if mask is None:
             return detect(grey, self.extraction)

@@ -38,16 +38,17 @@ from keypatch.losses.second_order import SecondOrder
 from keypatch.losses.softmax import SoftmaxTriplet
 from keypatch.losses.spread_out import SpreadOut
 from keypatch.losses.squared_triplet import SquaredTriplet
-from keypatch.losses.terms import AnyTerm, LossTerm, State, StatefulTerm
+from keypatch.losses.terms import AnyTerm, LossTerm, State, StatefulTerm, explains_its_batch
 from keypatch.losses.total import Reduction, Total, total_loss
 from keypatch.losses.triplet import Triplet
 from keypatch.losses.weighting import WEIGHTINGS, InverseDistance, Weighting
+from keypatch.parts import table
 
-MINING: dict[str, type] = {
-    mining.__name__: mining for mining in (Hardest, RandomInBatch, ThirdPatch, AntiNoise, HardestBits)
-}
-TERMS: dict[str, type] = {
-    term.__name__: term
+MINING: dict[str, type] = table(
+    "mining", {mining.__name__: mining for mining in (Hardest, RandomInBatch, ThirdPatch, AntiNoise, HardestBits)}
+)
+_OURS: dict[str, type] = {
+    term.__name__: explains_its_batch(term)
     for term in (
         Triplet,
         AverageTriplet,
@@ -76,6 +77,7 @@ TERMS: dict[str, type] = {
         MetricLearning,
     )
 }
+TERMS: dict[str, type] = table("loss", _OURS)
 
 __all__ = [
     "MEASURES",

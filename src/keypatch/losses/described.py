@@ -124,6 +124,11 @@ def _widen(x: Tensor) -> Tensor:
 
 def _check_shapes(parts: list[Tensor], per_pair: dict[str, Tensor | None]) -> None:
     shapes = [tuple(part.shape) for part in parts]
+    if len(shapes) > 1 and len(shapes[0]) == 2 and shapes[1] == shapes[0][:1]:  # embeddings and labels
+        raise KeypatchError(
+            f"Anchors have shape {shapes[0]} and positives {shapes[1]}, as labels have. A loss takes pairs: anchors "
+            "and positives of one shape, row i of both showing the same point; labels are given as point_id=."
+        )
     if len(shapes[0]) != 2 or shapes[0][0] == 0 or any(shape != shapes[0] for shape in shapes):
         raise KeypatchError(
             "Descriptors must be tensors of one shape (pairs, dimensions) with at least one pair, row i belonging to "

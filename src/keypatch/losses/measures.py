@@ -11,6 +11,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pairwise_distance
 
+from keypatch.parts import table
+
 
 class Measure(Protocol):
     """`of_raw` says which descriptors it is meant for: unit ones, or the network's raw output."""
@@ -123,6 +125,7 @@ def _squared(x: Tensor, y: Tensor) -> Tensor:
 
 
 EUCLIDEAN = Euclidean()
-MEASURES: dict[str, type] = {
-    measure.__name__: measure for measure in (Euclidean, Squared, Angle, SquaredAngle, Hybrid, InnerProduct, Raw)
-}
+MEASURES: dict[str, type] = table(
+    "measure",
+    {measure.__name__: measure for measure in (Euclidean, Squared, Angle, SquaredAngle, Hybrid, InnerProduct, Raw)},
+)

@@ -1,10 +1,12 @@
-"""What a loss term is. Anything of this form is one: no base class, no registration beyond the table in `losses`."""
+"""What a loss term is. Anything of this form is one: no base class; `keypatch.register` gives it a name in files."""
 
 from collections.abc import Mapping
-from typing import Protocol, runtime_checkable
+from functools import wraps
+from typing import Any, Protocol, runtime_checkable
 
 from torch import Tensor
 
+from keypatch.errors import KeypatchError
 from keypatch.losses.described import Described
 
 State = Mapping[str, Tensor]
@@ -37,3 +39,20 @@ class StatefulTerm(Protocol):
 
 
 AnyTerm = LossTerm | StatefulTerm
+
+
+def explains_its_batch(term: type[Any]) -> type[Any]:
+    """The same class; called with tensors, as losses of other libraries are, its values say what they take instead."""
+    call, name = term.__call__, term.__name__
+
+    @wraps(call)
+    def checked(self: Any, batch: Any, *rest: Any, **named: Any) -> Any:
+        if not isinstance(batch, Described):
+            raise KeypatchError(
+                f"{name} takes a described batch of pairs, not a {type(batch).__name__}: call "
+                f"LossModule({name}())(anchors, positives, point_id=labels), row i of both showing the same point."
+            )
+        return call(self, batch, *rest, **named)
+
+    term.__call__ = checked
+    return term

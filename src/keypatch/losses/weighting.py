@@ -9,6 +9,7 @@ from torch import Tensor
 from keypatch.errors import RecipeError
 from keypatch.losses.described import Described
 from keypatch.losses.measures import Angle, Measure
+from keypatch.parts import table
 
 _ANGLE = Angle()
 
@@ -41,4 +42,4 @@ class InverseDistance:
         return inverse / inverse.mean() if self.normalization == "mean" else inverse
 
 
-WEIGHTINGS: dict[str, type] = {"InverseDistance": InverseDistance}
+WEIGHTINGS: dict[str, type] = table("weighting", {"InverseDistance": InverseDistance})

@@ -9,8 +9,9 @@ from torch import Tensor, nn
 
 from keypatch.errors import RecipeError
 from keypatch.networks.l2net import L2Net
-from keypatch.networks.patch_network import PatchNetwork, unit_length
+from keypatch.networks.patch_network import MOST, PatchNetwork, unit_length
 from keypatch.networks.preprocessing import Preprocessing
+from keypatch.settings import check_fields, option
 
 CENTRAL_SURROUND_INPUT = Preprocessing(size=64, normalization="patch")
 
@@ -24,11 +25,14 @@ class CentralSurround:
     their training patches; here there is none.
     """
 
-    dim: int = 256  # both halves together
-    width: int = 32
-    dropout: float = 0.3
+    dim: int = option(256, "Both halves together.", least=1, most=MOST)
+    width: int = option(32, least=1, most=MOST)
+    dropout: float = option(0.3, least=0, most=1)
     gain: float = 0.6
     preprocessing: Preprocessing = CENTRAL_SURROUND_INPUT
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     def build(self) -> PatchNetwork:
         size = self.preprocessing.size

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from torch import nn
 
 from keypatch.errors import RecipeError
-from keypatch.networks.patch_network import PatchNetwork
+from keypatch.networks.patch_network import MOST, PatchNetwork
 from keypatch.networks.preprocessing import Preprocessing
+from keypatch.settings import check_fields, option
 
 EMBEDDING_INPUT = Preprocessing(size=64, normalization="fixed", mean=0.5, std=0.5)
 
@@ -16,12 +17,17 @@ EMBEDDING_INPUT = Preprocessing(size=64, normalization="fixed", mean=0.5, std=0.
 class EmbeddingNet:
     """`blocks` times convolution 3x3, batch normalization, ReLU and max pooling, then a linear layer."""
 
-    dim: int = 64
-    width: int = 32  # channels of the first block; each further block has twice as many, at most 4 times
-    blocks: int = 4
-    dropout: float = 0.0  # before the linear layer
+    dim: int = option(64, least=1, most=MOST)
+    width: int = option(
+        32, "Channels of the first block; each further block has twice as many, at most 4 times.", least=1, most=MOST
+    )
+    blocks: int = option(4, least=1, most=16)
+    dropout: float = option(0.0, "Before the linear layer.", least=0, most=1)
     unit_length: bool = True  # how embeddings are compared; Song et al. compare raw ones
     preprocessing: Preprocessing = EMBEDDING_INPUT
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     def build(self) -> PatchNetwork:
         side, inside = self.preprocessing.size >> self.blocks, 1

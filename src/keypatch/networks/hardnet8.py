@@ -7,8 +7,9 @@ import torch
 from torch import Tensor, nn
 
 from keypatch.networks.l2net import HARDNET_INPUT, initialize_orthogonal, map_side, trunk_shape
-from keypatch.networks.patch_network import PatchNetwork, unit_length
+from keypatch.networks.patch_network import MOST, PatchNetwork, unit_length
 from keypatch.networks.preprocessing import Preprocessing
+from keypatch.settings import check_fields, option
 
 
 @dataclass(frozen=True)
@@ -19,12 +20,15 @@ class HardNet8:
     unit features, found after training.
     """
 
-    dim: int = 512
-    features: int = 512  # outputs of the last convolution; projected where `dim` differs
-    width: int = 32
-    dropout: float = 0.3
+    dim: int = option(512, least=1, most=MOST)
+    features: int = option(512, "Outputs of the last convolution; projected where `dim` differs.", least=1, most=MOST)
+    width: int = option(32, least=1, most=MOST)
+    dropout: float = option(0.3, least=0, most=1)
     gain: float = 0.6
     preprocessing: Preprocessing = HARDNET_INPUT
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     def build(self) -> PatchNetwork:
         layers: OrderedDict[str, nn.Module] = OrderedDict()

@@ -8,9 +8,9 @@ from torch import nn
 
 from keypatch.networks.frn import FilterResponse
 from keypatch.networks.l2net import initialize_orthogonal, map_side, trunk_shape
-from keypatch.networks.patch_network import PatchNetwork
+from keypatch.networks.patch_network import MOST, PatchNetwork
 from keypatch.networks.preprocessing import Preprocessing
-from keypatch.settings import check_fields
+from keypatch.settings import check_fields, option
 
 HYNET_INPUT = Preprocessing(value_range=255.0)
 SDGMNET_INPUT = Preprocessing(value_range=1.0, resize="antialias")
@@ -28,9 +28,11 @@ class HyNet:
     no biases, and the patch itself is normalized per instance.
     """
 
-    dim: int = 128
-    width: int = 32  # channels of the first two layers; the others have 2 and 4 times as many
-    dropout: float = 0.3
+    dim: int = option(128, least=1, most=MOST)
+    width: int = option(
+        32, "Channels of the first two layers; the others have 2 and 4 times as many.", least=1, most=MOST
+    )
+    dropout: float = option(0.3, least=0, most=1)
     gain: float = 0.0  # of an orthogonal initialization; 0 = torch's default, as the authors have it
     normalization: Literal["frn", "batch", "instance"] = "frn"
     preprocessing: Preprocessing = HYNET_INPUT

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 
 from torch import nn
 
-from keypatch.networks.patch_network import PatchNetwork
+from keypatch.networks.patch_network import MOST, PatchNetwork
 from keypatch.networks.preprocessing import Preprocessing
+from keypatch.settings import check_fields, option
 
 HARDNET_INPUT = Preprocessing(normalization="patch")
 SOSNET_INPUT = Preprocessing(value_range=255.0, normalization="instance")
@@ -19,11 +20,16 @@ class L2Net:
     The defaults are HardNet's; SOSNet's network is `L2Net(dropout=0.1, preprocessing=SOSNET_INPUT)`.
     """
 
-    dim: int = 128
-    width: int = 32  # channels of the first two layers; the others have 2 and 4 times as many
-    dropout: float = 0.3
+    dim: int = option(128, least=1, most=MOST)
+    width: int = option(
+        32, "Channels of the first two layers; the others have 2 and 4 times as many.", least=1, most=MOST
+    )
+    dropout: float = option(0.3, least=0, most=1)
     gain: float = 0.6  # of the orthogonal initialization; 0 = torch's default initialization
     preprocessing: Preprocessing = HARDNET_INPUT
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     def build(self) -> PatchNetwork:
         layers: OrderedDict[str, nn.Module] = OrderedDict()

@@ -9,6 +9,8 @@ from torch import Tensor, nn
 
 from keypatch.networks.preprocessing import Preprocessing
 
+MOST = 65_536  # channels, and numbers of a descriptor: beyond it a specification is a slip
+
 
 class PatchNetwork(nn.Module):
     """Prepared patches (n, 1, size, size) -> raw descriptors (n, dim), not normalized to unit length.

@@ -1,7 +1,9 @@
 """Checkpoints published by others: HardNet, SOSNet, HyNet, SDGMNet, HardNet8, TFeat and HardTFeat."""
 
 import pickle
+import re
 import struct
+import warnings
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -54,14 +56,19 @@ def _read_tensors(path: Path) -> dict[str, Tensor]:
             is_safetensors = file.read(9)[8:] == b"{"  # after the header's length
         if is_safetensors:
             return read_safetensors(path)[1]
-        content = torch.load(path, map_location="cpu", weights_only=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # of pickle protocols that it may not know
+            content = torch.load(path, map_location="cpu", weights_only=True)
     except FileNotFoundError:
         raise DataError(f"{path}: there is no such file.") from None
     except pickle.UnpicklingError as error:
-        reason = str(error).splitlines()[0] if str(error) else "no checkpoint of torch"
+        asked = re.search(
+            r"GLOBAL ([\w.]+)", str(error)
+        )  # torch says so amid advice to load it without this protection
+        more = f" and asks for {asked[1]}" if asked else ""
         raise DataError(
-            f"{path} holds more than tensors ({reason[:160]}). Only tensors are loaded, since anything else could "
-            "run code. Save the state_dict by itself."
+            f"{path} holds more than tensors{more}. Only tensors are loaded, since anything else could run code. Save "
+            "the state_dict by itself."
         ) from None
     except _UNREADABLE as error:
         raise DataError(

@@ -7,8 +7,9 @@ from typing import cast
 from torch import Tensor, nn
 
 from keypatch.errors import RecipeError
-from keypatch.networks.patch_network import PatchNetwork
+from keypatch.networks.patch_network import MOST, PatchNetwork
 from keypatch.networks.preprocessing import Preprocessing
+from keypatch.settings import check_fields, option
 
 # The authors normalize by the mean and deviation of the training set; here always by PhotoTour Liberty's, in 0..1.
 SPREAD_OUT_INPUT = Preprocessing(size=64, normalization="fixed", mean=0.443728, std=0.201979)
@@ -21,9 +22,14 @@ class SpreadOutNet:
     Ordinary batch normalization, one mean per channel; the authors' code has one per channel and pixel.
     """
 
-    dim: int = 128
-    width: int = 32  # channels of the first convolution; the others have 2 and 4 times as many
+    dim: int = option(128, least=1, most=MOST)
+    width: int = option(
+        32, "Channels of the first convolution; the others have 2 and 4 times as many.", least=1, most=MOST
+    )
     preprocessing: Preprocessing = SPREAD_OUT_INPUT
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     def build(self) -> PatchNetwork:
         layers: OrderedDict[str, nn.Module] = OrderedDict()

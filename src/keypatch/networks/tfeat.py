@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from torch import nn
 
 from keypatch.errors import RecipeError
-from keypatch.networks.patch_network import PatchNetwork
+from keypatch.networks.patch_network import MOST, PatchNetwork
 from keypatch.networks.preprocessing import Preprocessing
+from keypatch.settings import check_fields, option
 
 TFEAT_INPUT = Preprocessing(value_range=255.0, normalization="instance")
 
@@ -19,10 +20,13 @@ class TFeat:
     HardTFeat, the same network under HardNet's loss, has `unit_length=True`.
     """
 
-    dim: int = 128
-    width: int = 32  # channels of the first convolution; the second has twice as many
+    dim: int = option(128, least=1, most=MOST)
+    width: int = option(32, "Channels of the first convolution; the second has twice as many.", least=1, most=MOST)
     unit_length: bool = False
     preprocessing: Preprocessing = TFEAT_INPUT
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     def build(self) -> PatchNetwork:
         side = (self.preprocessing.size - 6) // 2 - 5

@@ -40,7 +40,8 @@ def load_weights(path: Path) -> tuple[NetworkSpec, PatchNetwork]:
     header, tensors = read_safetensors(path)
     FORMAT.check(header, path)
     with reading_header(path, "a network"):
-        spec = spec_from_dict(parse_json(header["network"]))
+        values = parse_json(header["network"])
+    spec = spec_from_dict(values, f"{path}: network")
     return spec, fill(spec, tensors, path)
 
 

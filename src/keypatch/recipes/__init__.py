@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from keypatch.errors import RecipeError
+from keypatch.parts import find_part, table
 from keypatch.recipes import (
     adasample,
     combinations,
@@ -42,7 +43,9 @@ PAPERS: dict[str, tuple[tuple[Recipe, str], ...]] = {
     "Parts of several papers": combinations.RECIPES,
     "TFeat (Balntas et al., BMVC 2016)": tfeat.RECIPES,
 }
-RECIPES: dict[str, Recipe] = {recipe.name: recipe for recipes in PAPERS.values() for recipe, _ in recipes}
+RECIPES: dict[str, Recipe] = table(
+    "recipe", {recipe.name: recipe for recipes in PAPERS.values() for recipe, _ in recipes}
+)
 
 
 def find_recipe(name: str | Path) -> Recipe:
@@ -51,13 +54,11 @@ def find_recipe(name: str | Path) -> Recipe:
     >>> kp.find_recipe("hynet").loss
     (HybridTriplet(alpha=2.0, margin=1.2, z='none', weight=1.0), NormDifference(weight=0.1))
     """
-    if str(name) in RECIPES:
-        return RECIPES[str(name)]
     path = Path(name)
-    if path.is_dir():
-        path = path / "recipe.toml"
-    if path.suffix == ".toml":
-        return read_recipe(path)
+    if path.suffix == ".toml" or (str(name) not in RECIPES and path.is_dir()):
+        return read_recipe(path / "recipe.toml" if path.is_dir() else path)
+    if recipe := find_part(RECIPES, str(name)):
+        return recipe
     hint = choose_from(str(name), RECIPES, "`keypatch list recipes`")
     raise RecipeError(f'There is no recipe or recipe.toml file "{name}".{hint}')
 

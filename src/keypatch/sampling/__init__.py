@@ -1,5 +1,6 @@
 """Which patches make a batch, and how they are changed."""
 
+from keypatch.parts import table
 from keypatch.sampling.adaptive import AdaptivePairs
 from keypatch.sampling.augmentation import Augmentation, turn_patches
 from keypatch.sampling.draws import Draw, Sampler
@@ -7,9 +8,10 @@ from keypatch.sampling.random_pairs import RandomPairs
 from keypatch.sampling.random_triplets import RandomTriplets
 from keypatch.sampling.several_per_point import SeveralPerPoint
 
-SAMPLERS: dict[str, type] = {
-    sampler.__name__: sampler for sampler in (RandomPairs, RandomTriplets, SeveralPerPoint, AdaptivePairs)
-}
+SAMPLERS: dict[str, type] = table(
+    "sampler",
+    {sampler.__name__: sampler for sampler in (RandomPairs, RandomTriplets, SeveralPerPoint, AdaptivePairs)},
+)
 
 __all__ = [
     "SAMPLERS",

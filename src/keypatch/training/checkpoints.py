@@ -16,8 +16,8 @@ from keypatch.losses import State
 from keypatch.networks import NetworkSpec, PatchNetwork
 from keypatch.networks.weights import open_safetensors, reading_header
 from keypatch.provenance import provenance
-from keypatch.training.recipe import Recipe
-from keypatch.training.recipe_files import recipe_from_toml, recipe_to_toml
+from keypatch.training.recipe import TRAINED, Recipe
+from keypatch.training.recipe_files import network_from_toml, recipe_from_toml, recipe_to_toml
 
 FORMAT = Format("keypatch-checkpoint", 2, "checkpoint")  # 1 had no sampler_state
 GROUPS = ("network", "optimizer", "average", "loss_state", "sampler_state")
@@ -59,6 +59,16 @@ def save_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
 
 def load_checkpoint(path: Path, groups: Sequence[str] = GROUPS) -> Checkpoint:
     """The checkpoint, or only some groups of its tensors: a sampler's memory may be large."""
+    header, named = _read(path, groups)
+    with reading_header(path, "a training"):
+        recipe, step, seconds = header["recipe"], int(header["step"]), float(header["seconds"])
+        origin = dict(parse_json(header["provenance"]))
+    trained = recipe_from_toml(recipe, f"{path} (recipe)", TRAINED)
+    return Checkpoint(trained, step, seconds, provenance=origin, **named)
+
+
+def _read(path: Path, groups: Sequence[str]) -> tuple[dict[str, str], dict[str, dict[str, Tensor]]]:
+    """The header, and the tensors by group."""
     with open_safetensors(path) as file:
         header = file.metadata() or {}
         wanted = [name for name in file.keys() if name.startswith(tuple(f"{group}/" for group in groups))]  # noqa: SIM118 (not a mapping)
@@ -68,10 +78,7 @@ def load_checkpoint(path: Path, groups: Sequence[str] = GROUPS) -> Checkpoint:
     for name, tensor in tensors.items():
         group, _, rest = name.partition("/")
         named[group][rest] = tensor
-    with reading_header(path, "a training"):
-        recipe, step, seconds = header["recipe"], int(header["step"]), float(header["seconds"])
-        origin = dict(parse_json(header["provenance"]))
-    return Checkpoint(recipe_from_toml(recipe, f"{path} (recipe)"), step, seconds, provenance=origin, **named)
+    return header, named
 
 
 def find_checkpoints(run: Path) -> list[Path]:
@@ -101,11 +108,13 @@ def load_run_weights(path: Path) -> tuple[NetworkSpec, PatchNetwork]:
         if newest is None:
             raise DataError(f"{path}: the run has no checkpoint yet. Train it until the first one.")
         file = newest
-    checkpoint = load_checkpoint(file, ("network", "average"))
-    spec: NetworkSpec = checkpoint.recipe.network
+    header, tensors = _read(file, ("network", "average"))
+    with reading_header(file, "a training"):
+        recipe = header["recipe"]
+    spec = network_from_toml(recipe, f"{file} (recipe)")
     network = spec.build()
     try:
-        network.load_state_dict(dict(checkpoint.average or checkpoint.network))
+        network.load_state_dict(tensors["average"] or tensors["network"])
     except RuntimeError as error:
         fault = str(error).splitlines()[0]
         raise DataError(f"{file}: the tensors do not fit the recipe ({fault}). Copy it again.") from None

@@ -24,11 +24,11 @@ from keypatch.training.checkpoints import Checkpoint, flat, nested, optimizer_te
 from keypatch.training.conditions import Conditions
 from keypatch.training.machine import choose_compile, choose_precision, compiled, keep_heap
 from keypatch.training.optimizers import WeightAverage, parameter_groups
-from keypatch.training.recipe import Recipe
-from keypatch.training.run_folder import Record, RunFolder, tensorboard_log
+from keypatch.training.recipe import TRAINED, Recipe
+from keypatch.training.recipe_files import recipe_from_toml, recipe_to_toml
+from keypatch.training.run_folder import Origin, Record, RunFolder, tensorboard_log
 from keypatch.training.step import CHUNK, Outcome, Step, check_loss, choose_pairs, chooser_of, layers_of
 
-_RESUME = "run the same command with --resume to resume"
 _LOG_SECONDS = 2.0
 _VALIDATIONS = 10  # over a run, the last at its end
 
@@ -43,13 +43,19 @@ def run_training(
     resume: bool = False,
     weights: Mapping[str, Tensor] | None = None,
     validate: Callable[[PatchNetwork], float] | None = None,
+    origin: Origin | None = None,
 ) -> Path:
     """Train `recipe` on `source` into the run folder `out`; `weights` are a state dict to start from.
+
+    `origin` is recorded in the folder of a new run.
 
     Raises:
         Interrupted: Ctrl-C or SIGTERM, after saving a checkpoint.
         KeypatchError: a non-finite loss, a full disk, a folder in use; the last good checkpoint stays.
     """
+    if resume and not (out / "recipe.toml").exists():
+        raise DataError(f"{out} holds no run to resume. Start it without --resume.")
+    recipe_from_toml(recipe_to_toml(recipe), "The recipe", TRAINED)  # or nothing could read the run that it makes
     recipe.sampler.check(source.classes())
     check_loss(recipe.network.build(), recipe)
     device = choose_device(conditions.device)  # a wrong choice is told before anything is written
@@ -59,7 +65,7 @@ def run_training(
     drawing = tensorboard_log(out / "tensorboard") if conditions.tensorboard else nullcontext(_nothing)
     with (
         RunFolder.hold(out) as folder,
-        interruptible(f"{out} keeps what was saved", _RESUME),
+        interruptible(f"{out} keeps what was saved", _resume(out)),
         torch.random.fork_rng(gpus),
         _threads(conditions.threads),
         drawing as draw,
@@ -68,9 +74,13 @@ def run_training(
         if resume:
             checkpoint = folder.resume(recipe)
         else:
-            folder.start(recipe)
+            folder.start(recipe, origin)
         _Trainer(recipe, source, folder, Progress.of(progress), conditions, validate, draw, checkpoint, weights).train()
     return out
+
+
+def _resume(out: Path) -> str:
+    return f"keypatch train --resume {out} resumes it"
 
 
 def _nothing(record: Record) -> None:
@@ -178,7 +188,8 @@ class _Trainer:
                     self._save(step + 1)
                 if stop and not last:
                     pairs = (step + 1) * recipe.sampler.pairs
-                    raise Interrupted(f"{self.folder.path} keeps a checkpoint after {pairs:,} pairs", _RESUME)
+                    out = self.folder.path
+                    raise Interrupted(f"{out} keeps a checkpoint after {pairs:,} pairs", _resume(out))
         self._finish()
 
     def _advance(self, step: int, batch: Batch) -> Outcome:
@@ -282,4 +293,4 @@ class _Trainer:
 
 def _check_same_data(checkpoint: Checkpoint | None, data_hash: str) -> None:
     if checkpoint and checkpoint.provenance.get("hashes", {}).get("data", data_hash) != data_hash:
-        raise DataError("The run was started on other data. To resume it, give the same --data in the same order.")
+        raise DataError("The run was started on other data. To resume it, give the same --data, in the same order.")

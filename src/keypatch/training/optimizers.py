@@ -7,6 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from keypatch.parts import table
+from keypatch.settings import check_fields, option
+
 Parameters = list[dict[str, Any]]  # groups of torch's optimizers: "params", and "scale", a factor on the rate
 
 
@@ -24,10 +27,13 @@ def parameter_groups(network: nn.Module, last_layer: float = 1.0) -> Parameters:
 class SGD:
     """Momentum buffer b = momentum * b + (1 - dampening) * gradient: lr 10 with dampening 0.9 is lr 1 without."""
 
-    lr: float = 1.0
-    momentum: float = 0.9
+    lr: float = option(1.0, least=0)
+    momentum: float = option(0.9, least=0)
     dampening: float = 0.0
-    weight_decay: float = 1e-4
+    weight_decay: float = option(1e-4, least=0)
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     def build(self, parameters: Parameters) -> torch.optim.Optimizer:
         return torch.optim.SGD(parameters, self.lr, self.momentum, self.dampening, self.weight_decay)
@@ -35,11 +41,16 @@ class SGD:
 
 @dataclass(frozen=True)
 class Adam:
-    lr: float = 0.01
-    beta1: float = 0.9
-    beta2: float = 0.999
-    eps: float = 1e-8
-    weight_decay: float = 0.0
+    """Kingma and Ba, with weight decay added to the gradient."""
+
+    lr: float = option(0.01, least=0)
+    beta1: float = option(0.9, least=0, below=1)
+    beta2: float = option(0.999, least=0, below=1)
+    eps: float = option(1e-8, least=0)
+    weight_decay: float = option(0.0, least=0)
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     def build(self, parameters: Parameters) -> torch.optim.Optimizer:
         return torch.optim.Adam(parameters, self.lr, (self.beta1, self.beta2), self.eps, self.weight_decay)
@@ -47,18 +58,23 @@ class Adam:
 
 @dataclass(frozen=True)
 class AdamW:
-    lr: float = 0.001
-    beta1: float = 0.9
-    beta2: float = 0.999
-    eps: float = 1e-8
-    weight_decay: float = 0.01
+    """Adam with decoupled weight decay."""
+
+    lr: float = option(0.001, least=0)
+    beta1: float = option(0.9, least=0, below=1)
+    beta2: float = option(0.999, least=0, below=1)
+    eps: float = option(1e-8, least=0)
+    weight_decay: float = option(0.01, least=0)
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     def build(self, parameters: Parameters) -> torch.optim.Optimizer:
         return torch.optim.AdamW(parameters, self.lr, (self.beta1, self.beta2), self.eps, self.weight_decay)
 
 
 Optimizer = SGD | Adam | AdamW
-OPTIMIZERS: dict[str, type[Optimizer]] = {"SGD": SGD, "Adam": Adam, "AdamW": AdamW}
+OPTIMIZERS: dict[str, type[Optimizer]] = table("optimizer", {"SGD": SGD, "Adam": Adam, "AdamW": AdamW})
 
 
 class WeightAverage:

@@ -18,6 +18,7 @@ from keypatch.losses import (
 )
 from keypatch.networks import NETWORKS, NetworkSpec
 from keypatch.sampling import SAMPLERS, AdaptivePairs, Augmentation, RandomTriplets, Sampler
+from keypatch.settings import Types, Unregistered, check_fields, option
 from keypatch.training.optimizers import OPTIMIZERS, Optimizer
 from keypatch.training.schedules import SCHEDULES, Schedule
 
@@ -41,19 +42,25 @@ class Recipe:
     loss: tuple[AnyTerm, ...]
     optimizer: Optimizer
     schedule: Schedule
-    pairs: int  # the budget; the schedule stretches over it
+    pairs: int = option(about="The budget; the schedule stretches over it.", least=1)
     mining: Mining | None = None  # of negatives, for the terms that compare with one
     reduction: Reduction = "mean"
     branches: Literal["together", "apart"] = "together"
     weighting: Weighting | None = None  # of the pairs, from their descriptors
     last_layer: float = 1.0  # times the learning rate, for the network's last layer with weights
     needs_weights: bool = False  # a second phase, which starts from a trained network
-    average: float = 0.0  # decay per step of a moving average of the weights, which is then what is used; 0 = none
-    seed: int = 0
+    average: float = option(  # which is then what is used
+        0.0, "Decay per step of a moving average of the weights; 0 disables it.", least=0, below=1
+    )
+    seed: int = option(0, "Of all random numbers.", least=0, most=2**32 - 1)
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if not self.loss:
             raise RecipeError("A recipe needs at least one loss term.")
+        batch = getattr(self.sampler, "pairs", None)
+        if not isinstance(batch, int) or batch < 1:
+            raise RecipeError(f"sampler.pairs is {batch}; it must be 1 or more ({self.sampler}).")
         if self.pairs < self.sampler.pairs:
             raise RecipeError(
                 f"The budget of {self.pairs} pairs is less than one batch of {self.sampler.pairs}. "
@@ -66,17 +73,13 @@ class Recipe:
             )
         if self.mining is None and isinstance(self.sampler, AdaptivePairs) and self.sampler.chooses:
             raise RecipeError("AdaptivePairs measures batch difficulty by mined negatives. Give a mining.")
-        if not 0 <= self.average < 1:
-            raise RecipeError(
-                f"average={self.average}: the decay of the moving average must be at least 0 and below 1."
-            )
 
     @property
     def steps(self) -> int:
         return self.pairs // self.sampler.pairs
 
 
-# The types a recipe file may name, by the annotation of the field. Nothing is imported by a name from a file.
+# The types a recipe file may name, by the annotation of the field.
 TYPES: dict[Any, dict[str, Any]] = {
     NetworkSpec: NETWORKS,
     Sampler: SAMPLERS,
@@ -87,3 +90,4 @@ TYPES: dict[Any, dict[str, Any]] = {
     Optimizer: OPTIMIZERS,
     Schedule: SCHEDULES,
 }
+TRAINED: Types = {**TYPES, Unregistered: {}}  # of a recipe that was trained: it is read where its parts are unknown too

@@ -2,10 +2,12 @@
 
 import tomllib
 from pathlib import Path
+from typing import Any
 
 from keypatch.errors import RecipeError
-from keypatch.files import Format, write_text
-from keypatch.settings import build, to_plain, to_toml
+from keypatch.files import Format, read_text, write_text
+from keypatch.networks import NetworkSpec
+from keypatch.settings import Types, build, checked, to_plain, to_toml
 from keypatch.training.recipe import TYPES, Recipe
 
 FORMAT = Format("keypatch-recipe", 1, "recipe")
@@ -16,22 +18,37 @@ def recipe_to_toml(recipe: Recipe) -> str:
     return "\n".join([f"format = {FORMAT.number}", *to_toml(to_plain(recipe, TYPES))]) + "\n"
 
 
-def recipe_from_toml(text: str, where: str = "recipe.toml") -> Recipe:
+def recipe_from_toml(text: str, where: str = "recipe.toml", types: Types = TYPES) -> Recipe:
     """Raises RecipeError that names the file and the field, DataError for a file of a newer keypatch."""
+    recipe: Recipe = build(Recipe, _values(text, where), where, types)
+    return recipe
+
+
+def network_from_toml(text: str, where: str = "recipe.toml") -> NetworkSpec:
+    """The network alone: weights are of use whatever else their recipe names."""
+    spec: NetworkSpec = checked(_values(text, where).get("network"), NetworkSpec, f"{where}: network", TYPES)
+    return spec
+
+
+def _values(text: str, where: str) -> dict[str, Any]:
     try:
         values = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # of TOML; of numbers of thousands of digits; of deep nesting
         raise RecipeError(f"{where}: not a TOML file ({error}).") from error
     FORMAT.check_number(values.pop("format", FORMAT.number), where)
-    recipe: Recipe = build(Recipe, values, where, TYPES)
-    return recipe
+    return values
 
 
-def read_recipe(path: Path) -> Recipe:
+def read_recipe(path: Path, types: Types = TYPES) -> Recipe:
     try:
-        return recipe_from_toml(path.read_text(encoding="utf-8"), str(path))
+        return recipe_from_toml(path.read_text(encoding="utf-8"), str(path), types)
     except (OSError, UnicodeDecodeError) as error:
         raise RecipeError(f"{path} cannot be read as a recipe ({error}).") from error
+
+
+def holds_recipe(path: Path, recipe: Recipe) -> bool:
+    """Whether the file holds this recipe: its text or, as fields come and go, what it reads as."""
+    return read_text(path) == recipe_to_toml(recipe) or read_recipe(path) == recipe
 
 
 def write_recipe(path: Path, recipe: Recipe) -> None:

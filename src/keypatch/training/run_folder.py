@@ -1,4 +1,4 @@
-"""The files of a run: recipe.toml, log.jsonl, checkpoints/, card.json, and the lock that keeps others out."""
+"""The files of a run: recipe.toml, run.json, log.jsonl, checkpoints/, card.json, and the lock that keeps others out."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -6,8 +6,9 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from keypatch.errors import DataError, KeypatchError, MissingExtra
-from keypatch.files import lock, make_folder, parse_json, reason, write_text
+from keypatch.errors import KeypatchError, MissingExtra
+from keypatch.files import PARTIAL_SUFFIX, Format, lock, make_folder, parse_json, reason, write_json, write_text
+from keypatch.settings import build, to_plain
 from keypatch.training.checkpoints import (
     KEPT,
     Checkpoint,
@@ -18,8 +19,9 @@ from keypatch.training.checkpoints import (
     newest_checkpoint,
     save_checkpoint,
 )
+from keypatch.training.conditions import Conditions
 from keypatch.training.recipe import Recipe
-from keypatch.training.recipe_files import read_recipe, write_recipe
+from keypatch.training.recipe_files import holds_recipe, write_recipe
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,30 @@ class Record:
         return f"loss {self.loss:.4f}  positives {self.positive:.3f}{negatives}{score}"
 
 
+@dataclass(frozen=True)
+class Origin:
+    """run.json: what a run was started with besides its recipe, so that its folder is all it takes to resume it."""
+
+    data: tuple[str, ...] = ()  # absolute paths, or "embedded"; none where the patches lie in no folder
+    split: str | None = None
+    allow_partial: bool = False
+    validation: str | None = None
+    conditions: Conditions = Conditions()  # noqa: RUF009 (frozen)
+
+
+ORIGIN = Format("keypatch-run", 1, "record of a run")
+
+
+def read_origin(run: Path) -> Origin:
+    """An empty one for a run of an older version, or one started below `keypatch.train`."""
+    path = run / "run.json"
+    if not path.exists():
+        return Origin()
+    values = {name: value for name, value in ORIGIN.read_json(path).items() if name not in ORIGIN.head()}
+    origin: Origin = build(Origin, values, str(path))
+    return origin
+
+
 class RunFolder:
     """A folder that one training writes; made by `hold`."""
 
@@ -57,21 +83,24 @@ class RunFolder:
         """The run folder, made where missing, for one writer at a time."""
         make_folder(path / "checkpoints")
         with lock(path / ".lock", f"The run {path}"):
+            for killed in [*path.glob(f".*{PARTIAL_SUFFIX}"), *path.glob(f"checkpoints/.*{PARTIAL_SUFFIX}")]:
+                killed.unlink(missing_ok=True)
             yield cls(path)
 
-    def start(self, recipe: Recipe) -> None:
+    def start(self, recipe: Recipe, origin: Origin | None = None) -> None:
         """A new run; refuses a folder that already has one."""
         if (self.path / "recipe.toml").exists():
             raise KeypatchError(
-                f"{self.path} already holds a run. Resume it with --resume, or choose another folder with --out."
+                f"{self.path} already holds a run. Resume it: keypatch train --resume {self.path}, or choose another "
+                "folder with --out."
             )
+        if origin is not None:
+            write_json(self.path / "run.json", {**ORIGIN.head(), **to_plain(origin)})
         write_recipe(self.path / "recipe.toml", recipe)
 
     def resume(self, recipe: Recipe) -> Checkpoint | None:
         """The newest readable checkpoint; None where the run was ended before its first one."""
-        if not (self.path / "recipe.toml").exists():
-            raise DataError(f"{self.path} holds no run to resume. Start it without --resume.")
-        if read_recipe(self.path / "recipe.toml") != recipe:
+        if not holds_recipe(self.path / "recipe.toml", recipe):
             raise KeypatchError(
                 f"{self.path} was started with another recipe, so it cannot be resumed with this one. "
                 f"Its recipe is {self.path / 'recipe.toml'}; to use its weights, start a new run with --from."

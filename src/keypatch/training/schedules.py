@@ -7,6 +7,8 @@ from 0 over it.
 import math
 from dataclasses import dataclass
 
+from keypatch.parts import table
+
 
 def _warmed(share: float, warmup: float) -> float:
     return min(1.0, share / warmup) if warmup > 0 else 1.0
@@ -48,6 +50,8 @@ class Cosine:
 
 @dataclass(frozen=True)
 class Constant:
+    """The same rate all the way."""
+
     warmup: float = 0.0
 
     def factor(self, share: float) -> float:
@@ -55,4 +59,6 @@ class Constant:
 
 
 Schedule = Linear | Steps | Cosine | Constant
-SCHEDULES: dict[str, type[Schedule]] = {"Linear": Linear, "Steps": Steps, "Cosine": Cosine, "Constant": Constant}
+SCHEDULES: dict[str, type[Schedule]] = table(
+    "schedule", {"Linear": Linear, "Steps": Steps, "Cosine": Cosine, "Constant": Constant}
+)

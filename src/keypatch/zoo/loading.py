@@ -47,7 +47,9 @@ def load_network(name: str | Path) -> "tuple[NetworkSpec, PatchNetwork]":
     """The network behind anything `load` takes but SIFT, on the CPU and in evaluation mode."""
     card = _card(name)
     if card is not None and not card.network:
-        raise KeypatchError(f'"{name}" is hand-crafted and has no network.')
+        raise KeypatchError(
+            f'"{name}" is hand-crafted and has no network. Name a trained one from `keypatch list descriptors`.'
+        )
     path = shipped_file(card) if card else Path(name).expanduser()
     if not path.exists():
         known = [each.name for each in names()]

@@ -10,16 +10,17 @@ from keypatch.files import hash_file
 from keypatch.networks import NetworkSpec, PatchNetwork, load_published, load_weights, read_weights_card
 from keypatch.training import Recipe
 from keypatch.training.checkpoints import Checkpoint, find_checkpoints, load_checkpoint
+from keypatch.training.recipe import TRAINED
 from keypatch.training.recipe_files import read_recipe
 from keypatch.zoo import Card
 from keypatch.zoo.cards import shipped_file
 
 
 def look_at_run(folder: Path) -> Findings:
-    yield from _recipe_facts(read_recipe(folder / "recipe.toml"))
+    yield from _recipe_facts(read_recipe(folder / "recipe.toml", TRAINED))
     checkpoints = find_checkpoints(folder)
     if not checkpoints:
-        yield DataError(f"{folder} has no checkpoint yet. Let it train on with --resume.")
+        yield DataError(f"{folder} has no checkpoint yet. Let it train on: keypatch train --resume {folder}")
         return
     yield from _progress(load_checkpoint(checkpoints[-1]))
     yield "newest weights", str(checkpoints[-1])
@@ -94,7 +95,7 @@ def _recipe_facts(recipe: Recipe) -> Findings:
 
 def _progress(checkpoint: Checkpoint) -> Findings:
     recipe, done = checkpoint.recipe, checkpoint.step
-    state = "finished" if done >= recipe.steps else f"{done / recipe.steps:.0%}, resume it with --resume"
+    state = "finished" if done >= recipe.steps else f"{done / recipe.steps:.0%}, resume it with keypatch train --resume"
     yield "trained", f"{done * recipe.sampler.pairs:,} pairs in {checkpoint.seconds / 60:.1f} minutes ({state})"
 
 

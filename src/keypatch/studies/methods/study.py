@@ -28,7 +28,7 @@ from keypatch.studies.methods.table import Milestone, Table, Trial, load_trials,
 from keypatch.training import Recipe
 from keypatch.training.checkpoints import load_checkpoint, milestone_path
 from keypatch.training.conditions import Conditions
-from keypatch.training.recipe_files import read_recipe
+from keypatch.training.recipe_files import holds_recipe
 from keypatch.zoo import load
 
 
@@ -120,7 +120,7 @@ def _trained(plan: MethodsPlan, recipe: Recipe, row: Trial, progress: Progress) 
     """The row of a run at its end, trained up to there if it was not."""
     folder = plan.run_folder(recipe)
     if not _is_at_its_end(folder, recipe):
-        resume = (folder / "recipe.toml").exists()
+        resume = folder if (folder / "recipe.toml").exists() else None
         train(recipe, plan.source, folder, replace(plan.conditions, keep=SHARES), resume=resume, progress=progress)
     elif row.run:
         return replace(row, failed="")
@@ -131,7 +131,7 @@ def _trained(plan: MethodsPlan, recipe: Recipe, row: Trial, progress: Progress) 
 
 def _is_at_its_end(run: Path, recipe: Recipe) -> bool:
     files = [run / "recipe.toml", run / "card.json", *(milestone_path(run, share) for share in SHARES)]
-    return all(file.exists() for file in files) and read_recipe(run / "recipe.toml") == recipe
+    return all(file.exists() for file in files) and holds_recipe(run / "recipe.toml", recipe)
 
 
 def _score(plan: MethodsPlan, row: Trial, recipe: Recipe, progress: Progress) -> None:

@@ -13,6 +13,7 @@ from keypatch.errors import DataError, RecipeError
 from keypatch.files import Format, write_json
 from keypatch.reports.published import published_recipes
 from keypatch.training import Recipe
+from keypatch.training.recipe import TRAINED
 from keypatch.training.recipe_files import recipe_from_toml
 
 STUDY = Format("keypatch-study", 1, "study")
@@ -57,7 +58,7 @@ class Trial:
     def trained(self) -> Recipe | None:
         """The recipe as this version reads it; None where the row does not hold it, or holds what is no recipe now."""
         try:
-            return recipe_from_toml(self.recipe_toml)
+            return recipe_from_toml(self.recipe_toml, types=TRAINED)
         except (DataError, RecipeError):
             return None
 

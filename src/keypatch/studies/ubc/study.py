@@ -202,8 +202,8 @@ def _open_run(place: str | Path, sets: Mapping[str, PatchSet]) -> TrainedRun:
     end = load_checkpoint(checkpoints[max(checkpoints)], groups=())
     if end.step < end.recipe.steps:
         raise DataError(
-            f"{folder} is not finished ({end.step / end.recipe.steps:.0%} trained). Resume it with keypatch train "
-            "--resume."
+            f"{folder} is not finished ({end.step / end.recipe.steps:.0%} trained). Resume it: keypatch train "
+            f"--resume {folder}"
         )
     trained_on = _trained_on(folder, end, sets, name if rest and name in SETS else None)
     return TrainedRun(folder, trained_on, end.recipe, checkpoints)
