@@ -210,11 +210,11 @@ def test_results_say_what_they_are_of(scored: Path) -> None:
 
 def test_results_of_two_runs_on_one_set_are_compared_and_stand_in_one_table(scored: Path) -> None:
     places = [scored / "results" / "hardnet" / f"{train}-notredame-step-4.json" for train in ("liberty", "yosemite")]
-    one, two = map(Result.load, places)
+    one, two = map(load_result, places)
     assert list(compare(one, two).differences)
     (table,) = group([Source(result, path.name) for result, path in zip((one, two), places, strict=True)])
     assert sorted(entry.label for entry in table.entries) == [
-        f"hardnet (trained on {train}, step 4)" for train in ("liberty", "yosemite")
+        f"hardnet (trained on {train})" for train in ("liberty", "yosemite")
     ]
 
 
