@@ -4,6 +4,7 @@ import errno
 import hashlib
 import json
 import os
+import re
 import struct
 import subprocess
 import sys
@@ -26,6 +27,7 @@ from keypatch.files import (
     require_place,
     safe_name,
     safe_path,
+    temporary_path,
     write_atomically,
     write_json,
     write_text,
@@ -315,3 +317,16 @@ def test_what_is_no_fault_of_the_file_passes(raised: BaseException) -> None:
     with pytest.raises(type(raised)) as told, reading("a.txt"):
         raise raised
     assert told.value is raised
+
+
+def test_what_killed_writers_of_this_machine_left_goes_with_the_next_write(tmp_path: Path) -> None:
+    """Also the beginning of another file: a resumed run may save its next checkpoint under another name."""
+    child = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True)
+    ours, other = temporary_path(tmp_path / "a.bin"), temporary_path(tmp_path / "b.bin")
+    dead = tmp_path / other.name.replace(f".{os.getpid()}-", f".{int(child.stdout)}-")
+    elsewhere = tmp_path / re.sub(r"-[0-9a-f]{6}-", "-000000-", dead.name)
+    journal = tmp_path / f"{dead.name}-journal"
+    for path in (ours, dead, journal, elsewhere):
+        path.write_bytes(b"half")
+    write_text(tmp_path / "c.txt", "whole")
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([ours.name, elsewhere.name, "c.txt"])

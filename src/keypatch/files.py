@@ -4,6 +4,7 @@ import errno
 import hashlib
 import json
 import os
+import platform
 import re
 import secrets
 import tempfile
@@ -11,6 +12,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import IO, Any, Literal, cast
 
@@ -115,14 +117,14 @@ def write_atomically(path: Path, mode: Literal["wb", "w"] = "wb") -> Iterator[IO
     """A file object whose content appears under `path` only when the block ends without an error.
 
     Folders that are missing are made. Text is written as UTF-8 with "\\n". On any failure the temporary file is removed
-    and an old file stays as it was.
+    and an old file stays as it was. What killed processes of this machine left in the folder is removed too.
 
     Raises:
         KeypatchError: the folder is read-only, the disk is full, or the file cannot be replaced.
     """
     temporary = temporary_path(path)
     encoding, newline = ("utf-8", "\n") if mode == "w" else (None, None)
-    make_folder(path.parent)
+    remove_abandoned(make_folder(path.parent))
     try:
         with open(temporary, mode, encoding=encoding, newline=newline) as file:
             yield file
@@ -151,8 +153,35 @@ def hidden_path(path: Path, ending: str) -> Path:
 
 
 def temporary_path(path: Path) -> Path:
-    """A name beside the file that no other process uses, to write it under."""
-    return hidden_path(path, f".{os.getpid()}-{secrets.token_hex(4)}{PARTIAL_SUFFIX}")
+    """A name beside the file that no other process uses, to write it under; it tells the process and its machine."""
+    return hidden_path(path, f".{os.getpid()}-{_machine()}-{secrets.token_hex(4)}{PARTIAL_SUFFIX}")
+
+
+def remove_abandoned(folder: Path) -> None:
+    """Remove temporary files of processes of this machine that have ended, killed before they could do it."""
+    for path in folder.glob(f".*{PARTIAL_SUFFIX}*"):  # SQLite appends to the name of its journals
+        writer = re.search(rf"\.(\d+)-{_machine()}-[0-9a-f]{{8}}\{PARTIAL_SUFFIX}", path.name)
+        if writer and not _is_running(int(writer[1])):
+            with suppress(OSError):
+                path.unlink()
+
+
+@cache
+def _machine() -> str:
+    return hashlib.sha256(platform.node().encode()).hexdigest()[:6]
+
+
+def _is_running(process: int) -> bool:
+    """Whether there is such a process, as far as one can ask: on Windows asking would end it."""
+    if os.name == "nt":
+        return True
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):  # another user's; no number of a process
+        pass
+    return True
 
 
 def csv_text(text: str) -> str:

@@ -1,5 +1,6 @@
 """The command `keypatch`: runs one of the commands and turns errors into sentences and exit codes."""
 
+import signal
 import sys
 import traceback
 from collections.abc import Callable, Sequence
@@ -80,4 +81,5 @@ def _say(sentence: str, code: int, debug: bool) -> int:
 def main() -> None:
     if isinstance(sys.stdout, TextIOWrapper):  # a file's name that is no text is shown escaped, as on stderr
         sys.stdout.reconfigure(errors="backslashreplace")
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: nothing temporary stays, children end
     sys.exit(run(sys.argv[1:]))

@@ -8,6 +8,7 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Literal
 
 import torch
@@ -69,7 +70,8 @@ def compiled(trunk: Trunk, report: Callable[[str], None]) -> Trunk:
     one: here, unless TORCHINDUCTOR_CACHE_DIR is set, it goes to a private one. Headers would stay there: none are kept.
     """
     os.environ.setdefault("TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS", "0")
-    if "TORCHINDUCTOR_CACHE_DIR" not in os.environ:
+    chosen = Path(os.environ.get("TORCHINDUCTOR_CACHE_DIR", "torchinductor_"))
+    if chosen.name.startswith("torchinductor_"):  # its default, which torch sets itself when an optimizer is made
         try:
             os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(private_folder("torch"))
         except OSError:
