@@ -18,14 +18,17 @@ def race(
     """The best seconds of each contestant and the MB it added; each is a process `script --contestant JSON`."""
     processes = [_start([sys.executable, script, "--contestant", json.dumps(dict(who)), *arguments]) for who in field]
     best = [{"seconds": float("inf"), "peak_mb": 0.0} for _ in field]
-    for turn in range(-1, rounds):  # the turn before the first one warms up
-        for result, process in zip(best, processes, strict=True):
-            answer = _ask(process)
-            if turn >= 0:
-                result["seconds"] = min(result["seconds"], answer["seconds"])
-            result["peak_mb"] = max(result["peak_mb"], answer["peak_mb"])
-    for process in processes:
-        process.communicate()
+    try:
+        for turn in range(-1, rounds):  # the turn before the first one warms up
+            for result, process in zip(best, processes, strict=True):
+                answer = _ask(process)
+                if turn >= 0:
+                    result["seconds"] = min(result["seconds"], answer["seconds"])
+                result["peak_mb"] = max(result["peak_mb"], answer["peak_mb"])
+    finally:  # also on Ctrl-C
+        for process in processes:
+            process.kill()
+            process.communicate()
     return best
 
 
@@ -62,7 +65,7 @@ def gemm_flops(seconds: float) -> float:
 
 
 def _start(command: list[str]) -> "subprocess.Popen[str]":
-    # a session of its own: Ctrl-C is the parent's, whose end closes the pipe on which a contestant waits
+    # a session of its own: Ctrl-C is for the parent, which then ends the contestants
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True)
 
 
