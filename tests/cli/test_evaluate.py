@@ -24,7 +24,7 @@ def test_headline_scores_are_printed_in_percent_with_their_interval(
     out = tmp_path / "result.json"
     shown = keypatch("evaluate", "rootsift", "--data", phototour, "--out", out)
     assert shown.code == 0 and shown.err == ""
-    assert shown.out.splitlines()[:2] == ["rootsift on ubc, small", "rule rank"]
+    assert shown.out.splitlines()[:2] == ["rootsift on ubc, small", "Settings: rule rank"]
     assert str(out) in shown.out
     result = json.loads(out.read_text())
     assert result["descriptor"] == "rootsift"
@@ -60,7 +60,7 @@ def test_hpatches_has_its_tasks_above_and_its_sequences_below(keypatch: Callable
     shown = keypatch("evaluate", "sift", "--on", "hpatches", "--data", strips)
     assert shown.code == 0
     first = [line.split()[0] for line in shown.out.splitlines() if line and not line.startswith(" ")]
-    assert first[:6] == ["sift", "split", "verification", "verification", "matching", "retrieval"]
+    assert first[:6] == ["sift", "Settings:", "verification", "verification", "matching", "retrieval"]
     assert first[6:] == ["all", "i", "v", "i_light", "v_view", *first[-1:]]
     titles = next(line for line in shown.out.splitlines() if "rank-1" in line)
     levels = ("easy", "hard", "tough")

@@ -207,7 +207,7 @@ def load_result(path: str | Path) -> Result:
 
 def html_table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[str]], conditions: str = "") -> str:
     """A table for a notebook, below the settings that decide its scores."""
-    above = escape(caption) + f"<br><small>{escape(conditions)}</small>" * bool(conditions)
+    above = escape(caption) + f"<br><small>Settings: {escape(conditions)}</small>" * bool(conditions)
     head = "".join(f"<th>{escape(cell)}</th>" for cell in heads)
     lines = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
     return f"<table><caption>{above}</caption><thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table>"

@@ -36,7 +36,7 @@ def print_comparison(console: Console, results: Sequence[Result]) -> None:
 def _print_conditions(console: Console, result: Result) -> None:
     """The settings that decide the scores."""
     if conditions := result.conditions():
-        console.print(conditions)
+        console.print(f"Settings: {conditions}")
 
 
 def _print_details(console: Console, result: Result, names: Sequence[str]) -> list[str]:
