@@ -148,7 +148,7 @@ def run_colmap_sift(folder: Path, scene: Path, ratio: float, keypoints: int) -> 
     with closing(pycolmap.Database.open(str(database))) as opened:
         fixed = set_cameras(opened, known)
     pycolmap.match_exhaustive(str(database), matching_options=matching, verification_options=verification)
-    model = map_incrementally(
+    models = map_incrementally(
         database,
         folder / "colmap",
         seed=SEED,
@@ -161,7 +161,7 @@ def run_colmap_sift(folder: Path, scene: Path, ratio: float, keypoints: int) -> 
     with closing(pycolmap.Database.open(str(database))) as opened:
         pairs = read_verified_pairs(opened)
         photos = opened.num_images()
-    statistics, _ = write_model(model, folder / "model")
+    statistics = write_model(models[0], folder / "model").statistics
     counts = {"photos": photos, "matched": len(pairs), "verified": sum(pair.inliers > 0 for pair in pairs)}
     counts |= {"matches": sum(pair.matches for pair in pairs), "inliers": sum(pair.inliers for pair in pairs)}
     write_json(folder / "numbers.json", vars(statistics) | counts)

@@ -141,10 +141,10 @@ def track(items: Collection[Item], unit: str, progress: Progress | Callback | No
 
 
 def progress_line(done: int, total: int, rate: float, unit: str, detail: str = "") -> str:
-    """ "12 of 80 photos  3.1 photos/s  0:22 left"."""
+    """ "12 of 80 photos registered  3.1 photos/s  0:22 left"; the first word of the unit is what is counted."""
     left = f"  {_clock((total - done) / rate)} left" if rate > 0 and done < total else ""
     more = f"  {detail}" if detail else ""
-    return f"{done:,} of {total:,} {unit}  {_three_digits(rate)} {unit}/s{left}{more}"
+    return f"{done:,} of {total:,} {unit}  {_three_digits(rate)} {unit.split()[0]}/s{left}{more}"
 
 
 def counted(count: int, thing: str) -> str:

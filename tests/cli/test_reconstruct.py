@@ -86,8 +86,8 @@ def test_photos_become_a_model_and_a_table(keypatch: Callable, photos: Path, tmp
     assert errors["rotation_max_degrees"] < 0.5 and errors["position_max_percent"] < 2
     for stage in ("describing 5 photos with rootsift", "matching", "verifying", "mapping", "colouring"):
         assert stage in said.err.splitlines()
-    assert all(str(out / name) in said.out for name in ("model", "model.png", "model.html", "reconstruction.json"))
-    assert pycolmap.Reconstruction(str(out / "model")).num_reg_images() == 5
+    assert all(str(out / name) in said.out for name in ("models", "model.png", "model.html", "reconstruction.json"))
+    assert pycolmap.Reconstruction(str(out / "models" / "0")).num_reg_images() == 5
     assert sorted(path.name for path in out.glob("*.h5")) == ["features.h5", "matches.h5"]
 
 
@@ -102,7 +102,7 @@ def test_a_second_run_takes_features_and_matches_and_refuses_others(
     assert said.code == 0 and f"all 5 photos are already described in {features}" in said.err
     assert "describing" not in said.err
     after = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "out").iterdir()}
-    assert before["model"] != after["model"]
+    assert before["models"] != after["models"]
     report = json.loads((tmp_path / "out" / "reconstruction.json").read_text())
     assert report["settings"]["seed"] == 1 and report["statistics"]["registered"] == 5
     refused = keypatch("reconstruct", photos, "--descriptor", "sift", *words)
@@ -124,7 +124,7 @@ def test_features_of_others_are_matched_and_reconstructed(
     report = json.loads((tmp_path / "out" / "reconstruction.json").read_text())
     assert report["statistics"]["registered"] == 5 and report["pairs"]["matched"] == 7
     assert report["pose_errors"] is None
-    model = pycolmap.Reconstruction(str(tmp_path / "out" / "model"))
+    model = pycolmap.Reconstruction(str(tmp_path / "out" / "models" / "0"))
     assert [camera.model_name for camera in model.cameras.values()] == ["SIMPLE_PINHOLE"]
     assert not (tmp_path / "out" / "features.h5").exists()
 

@@ -40,6 +40,13 @@ def test_pycolmap_reads_cameras_rigs_frames_keypoints_and_matches(tmp_path: Path
         assert np.array_equal(found, [[0, 1], [3, 2]])
 
 
+@pytest.mark.parametrize("name", ["Screenshot at 3.04\u202fPM.png", "\u00a0\u200d\N{ROCKET}.jpg", "=a|b!.jpg"])
+def test_unusual_names_are_names(tmp_path: Path, name: str) -> None:
+    path = write(tmp_path, cameras={name: CAMERA}, keypoints={name: PLACES}, matches={})
+    with pycolmap.Database.open(str(path)) as database:
+        assert [image.name for image in database.read_all_images()] == [name]
+
+
 def test_equal_cameras_are_one_only_when_shared(tmp_path: Path) -> None:
     guess = Camera.from_focal("SIMPLE_RADIAL", (640, 480), 768, focal_known=False)
     cameras = {"a.jpg": CAMERA, "sub/b c.jpg": CAMERA, "d.jpg": guess}

@@ -87,11 +87,11 @@ def test_reconstruct_finishes_with_all_files_and_says_it(scene, tmp_path: Path, 
     def run(job, progress):
         """COLMAP's model with the focal length of its only camera turned round."""
         outcome = run_colmap(job, progress)
-        made = pycolmap.Reconstruction(job.model)
+        made = pycolmap.Reconstruction(f"{job.models}/0")
         (camera,) = made.cameras.values()
         camera.params = [-float(camera.params[0]), *camera.params[1:]]
-        made.write_binary(job.model)
-        made.write_text(job.model)
+        made.write_binary(f"{job.models}/0")
+        made.write_text(f"{job.models}/0")
         return outcome
 
     monkeypatch.setattr(pipeline, "run_colmap", run)

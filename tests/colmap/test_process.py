@@ -25,10 +25,9 @@ def job(scene, tmp_path: Path) -> MappingJob:
 
 
 def job_of(scene, folder: Path) -> MappingJob:
-    for name in ("model", "colmap"):
-        (folder / name).mkdir()
+    (folder / "colmap").mkdir()
     photos = {name: str(scene.photos / name) for name in scene.names}
-    places = (str(folder / name) for name in ("database.db", "model", "colmap"))
+    places = (str(folder / name) for name in ("database.db", "models", "colmap"))
     return MappingJob(*places, photos, scene.names, max_error=4.0, seed=0, threads=1, seconds=None)
 
 
@@ -41,6 +40,7 @@ class Told(Progress):
         self.notes.append(message)
 
     def count(self, done: int, total: int, unit: str = "photos", detail: str = "") -> None:
+        assert unit == "photos registered"
         self.counts.append((done, total))
 
 
@@ -51,12 +51,12 @@ def test_a_model_comes_out_and_the_way_is_told(job: MappingJob) -> None:
     assert len(outcome.verified) == len(outcome.pairs) == 15
     assert told.notes == ["verifying", "mapping", "colouring"]
     assert told.counts[0] == (2, 6) and told.counts[-1] == (6, 6)
-    assert {path.suffix for path in Path(job.model).iterdir()} == {".bin", ".txt"}
+    assert {path.suffix for path in Path(job.models, "0").iterdir()} == {".bin", ".txt"}
 
 
 def test_points_have_the_colour_of_their_photos(job: MappingJob) -> None:
     run_colmap(job)
-    colours = np.array([point.color for point in pycolmap.Reconstruction(job.model).points3D.values()])
+    colours = np.array([point.color for point in pycolmap.Reconstruction(f"{job.models}/0").points3D.values()])
     assert np.all(np.abs(colours - np.array([209, 49, 99])) <= 10)  # every pixel lies in (200, 40, 90) + 0 to 19
 
 
@@ -69,23 +69,24 @@ def test_sixteen_bits_keep_their_grey_and_broken_photos_leave_points_grey(
     (tmp_path / "broken.png").write_bytes(b"\x89PNG\r\n\x1a\n")
     outcome = run_colmap(replace(job, photos=dict.fromkeys(scene.names, str(tmp_path / "broken.png"))))
     assert outcome.statistics is not None and colours_of(job) == {(128, 128, 128)}
-    assert len(outcome.notes) == 6 and all("broken.png is cut off or damaged" in note for note in outcome.notes)
+    (note,) = outcome.notes  # a file is named once, however many photos and models it is in
+    assert "broken.png is cut off or damaged" in note
 
 
 def colours_of(job: MappingJob) -> set[tuple[int, ...]]:
-    return {tuple(point.color.tolist()) for point in pycolmap.Reconstruction(job.model).points3D.values()}
+    return {tuple(point.color.tolist()) for point in pycolmap.Reconstruction(f"{job.models}/0").points3D.values()}
 
 
 def test_known_cameras_stay_as_they_are_and_others_do_not(job: MappingJob, scene, tmp_path: Path) -> None:
     run_colmap(job)
     known = read_cameras(scene.cameras)["0.png"].camera
-    assert {posed.camera for posed in read_cameras(job.model).values()} == {known}
+    assert {posed.camera for posed in read_cameras(f"{job.models}/0").values()} == {known}
     other = tmp_path / "other"
     other.mkdir()
     guesses = {name: replace(known, params=(650, 653, *known.params[2:])) for name in scene.names}
     write_database(other / "database.db", guesses, scene.keypoints, scene.matches, share_cameras=True)
     run_colmap(replace(job_of(scene, other), fixed=[]))
-    (found,) = {posed.camera for posed in read_cameras(other / "model").values()}
+    (found,) = {posed.camera for posed in read_cameras(other / "models" / "0").values()}
     assert found.focal == pytest.approx(known.focal, rel=1e-3)  # the points have no noise
 
 
@@ -130,6 +131,17 @@ def test_however_the_child_ends_there_is_one_sentence(scene, tmp_path: Path, cas
         run_colmap(job_of(scene, tmp_path))
     assert all(word in str(error.value) for word in [*words, "database.db"]), error.value
     assert "\n" not in str(error.value)
+
+
+def test_photos_registered_again_never_make_more_than_all(scene, tmp_path: Path, monkeypatch) -> None:
+    lines = ["stage", "mapping"], ["registered", 2], *[["more", 1]] * 9, ["registered", 2], ["more", 1]
+    code = f"import json\nfor key, value in {lines!r}: print(json.dumps({{key: value}}))"
+    monkeypatch.setattr(process, "CHILD", (sys.executable, "-c", code))
+    told = Told()
+    with pytest.raises(KeypatchError, match="ended with code 0"):
+        run_colmap(job_of(scene, tmp_path), told)
+    assert [done for done, _ in told.counts] == [2, 3, 4, 5, 6, 6, 6, 6, 6, 6, 2, 3]
+    assert told.notes == ["mapping", "6 of 6 photos registered; mapping another model of the rest"]
 
 
 def test_a_child_that_does_not_end_is_stopped_at_the_time_limit(scene, tmp_path: Path, monkeypatch) -> None:

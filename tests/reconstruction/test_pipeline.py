@@ -14,14 +14,18 @@ import h5py
 import numpy as np
 import pytest
 from PIL import Image
+from scene_fixtures import K
 from skimage import data
 
 from keypatch import reconstruct
+from keypatch.colmap import Camera
 from keypatch.errors import DataError, KeypatchError
 from keypatch.features import Extraction
+from keypatch.geometry.poses import rotation_angle
 from keypatch.matching.matching import Matching
 from keypatch.reconstruction import Inputs, Mapping
 from keypatch.reconstruction.pipeline import MATCHING, _settings
+from keypatch.reconstruction.result import PhotoCamera, guess_warning
 
 pycolmap = pytest.importorskip("pycolmap")
 
@@ -40,7 +44,7 @@ def run(scene, out: Path, photos=None, **options: object):
 
 
 def digest(folder: Path) -> str:
-    return hashlib.sha256((folder / "model" / "points3D.txt").read_bytes()).hexdigest()
+    return hashlib.sha256((folder / "models" / "0" / "points3D.txt").read_bytes()).hexdigest()
 
 
 def test_exact_places_give_the_exact_model(made, scene) -> None:
@@ -72,7 +76,7 @@ def test_the_model_is_read_by_pycolmap_and_has_the_statistics_that_are_reported(
 def test_every_file_is_there_and_nothing_unfinished(made) -> None:
     lock = {".lock"} if sys.platform == "win32" else set()  # where an open file cannot be removed
     names = {path.name for path in made.folder.iterdir()} - lock
-    assert names == {"database.db", "model", "model.html", "model.png", "reconstruction.json"}
+    assert names == {"database.db", "models", "model.html", "model.png", "reconstruction.json"}
     assert all(path.exists() for path in made.files)
     with Image.open(made.folder / "model.png") as picture:
         assert picture.size == (1600, 1000)
@@ -87,13 +91,14 @@ def test_one_seed_gives_one_model(made, scene, tmp_path: Path) -> None:
 def test_a_folder_of_an_earlier_run_is_resumed(made, scene, tmp_path: Path) -> None:
     out = tmp_path / "out"
     shutil.copytree(made.folder, out)
-    shutil.rmtree(out / "model")
-    (out / "model").mkdir()
-    (out / "model" / "stale.txt").write_text("of the earlier run")
+    shutil.rmtree(out / "models")
+    for stale in ("models/1", "model"):  # "model" as 0.1 wrote it
+        (out / stale).mkdir(parents=True)
+        (out / stale / "stale.txt").write_text("of the earlier run")
     (out / "unfinished" / "colmap").mkdir(parents=True)
     run(scene, out, cameras=scene.cameras)
     assert digest(out) == digest(made.folder)
-    assert not (out / "model" / "stale.txt").exists() and not (out / "unfinished").exists()
+    assert not list(out.rglob("stale.txt")) and not (out / "model").exists() and not (out / "unfinished").exists()
 
 
 def test_the_settings_tell_how_matches_were_made_where_it_is_not_the_usual_way() -> None:
@@ -141,10 +146,10 @@ def test_a_killed_run_is_completed_by_the_same_call(made, scene, tmp_path: Path)
     paths = map(str, (scene.photos, out, scene.features, scene.matches_file, scene.cameras))
     process = subprocess.Popen([sys.executable, "-c", code, *paths], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
-    assert any(line == "3 photos\n" for line in process.stdout)
+    assert any(line == "3 photos registered\n" for line in process.stdout)
     process.kill()
     process.communicate()
-    assert not (out / "model").exists() and not json.loads((out / "reconstruction.json").read_text())["finished"]
+    assert not (out / "models").exists() and not json.loads((out / "reconstruction.json").read_text())["finished"]
     run(scene, out, cameras=scene.cameras)
     assert digest(out) == digest(made.folder)
 
@@ -169,7 +174,43 @@ def test_two_photos_give_their_geometry_and_no_model(scene, tmp_path: Path) -> N
     assert 25 < found.two_view.triangulation_degrees < 40  # 32 degrees apart on a circle around the points
     report = json.loads((tmp_path / "out" / "reconstruction.json").read_text())
     assert report["statistics"] is None and report["two_view"]["direction"] == list(found.two_view.direction)
-    assert not (tmp_path / "out" / "model").exists()
+    assert not (tmp_path / "out" / "models").exists()
+
+
+def test_two_photos_are_told_the_focal_length_and_warned_of_a_guess(scene, tmp_path: Path) -> None:
+    photos = [scene.photos / name for name in ("3.png", "1.png")]
+    guessed = run(scene, tmp_path / "guessed", photos)
+    (warning,) = guessed.notes
+    assert "2 of 2 photos is a guess (1.2 times the longer side), so the pose may be degrees off" in warning
+    assert guessed.facts()["focal length"] == "768.0 px (guessed: 1.2 x the longer side)"
+    report = json.loads((tmp_path / "guessed" / "reconstruction.json").read_text())
+    pose, first = report["two_view"], [[768, 0, 319.5], [0, 768, 239.5], [0, 0, 1]]
+    assert pose["photos"] == ["1.png", "3.png"] and pose["K"] == [first, first]
+    assert pose["convention"].startswith("x1 = R x0 + t")
+    assert report["cameras"]["1.png"]["focal_from"] == "guessed" and report["notes"] == [warning]
+    given = run(scene, tmp_path / "given", photos, focal=701.5)
+    assert given.notes == [] and given.facts()["focal length"] == "701.5 px (given)"
+    truth = scene.rotations[3] @ scene.rotations[1].T
+    wrong, right = (rotation_angle(found.two_view.rotation, truth) for found in (guessed, given))
+    assert right < 0.5 < 2 < wrong
+
+
+def test_the_intrinsics_of_a_model_are_told_with_what_they_were_refined_from(made, scene) -> None:
+    assert made.facts()["focal length"] == "700.0 px (known camera)" and made.notes == []
+    cameras = json.loads((made.folder / "reconstruction.json").read_text())["cameras"]
+    assert cameras["0.png"]["K"] == K.tolist() and cameras["0.png"]["focal_from"] == "known camera"
+    size = (640, 480)
+    exif = Camera.from_focal("SIMPLE_RADIAL", size, 650, focal_known=True)
+    refined = replace(exif, params=(701.25, 320, 240, -0.02))
+    guess = Camera.from_focal("SIMPLE_RADIAL", size, 768, focal_known=False)
+    cameras = {name: PhotoCamera.of(exif, refined, known=False, given=False) for name in scene.names[1:]}
+    cameras["0.png"] = PhotoCamera.of(guess, None, known=False, given=False)
+    facts = replace(made, cameras=cameras).facts()
+    assert facts["focal length"] == (
+        "701.2 px, refined from 650.0 px (EXIF); 768.0 px, refined from 768.0 px (guessed: 1.2 x the longer side)"
+    )
+    assert facts["distortion"] == "-0.02 to 0 (SIMPLE_RADIAL, first parameter)"
+    assert guess_warning(cameras)[0].startswith("The focal length of 0.png is a guess")
 
 
 def test_a_stereo_pair_is_found_to_be_one_from_its_pixels(tmp_path: Path) -> None:
@@ -256,6 +297,14 @@ def test_wrong_arguments_are_a_sentence(scene, tmp_path: Path, options: dict, wo
     with pytest.raises(KeypatchError) as error:
         run(scene, tmp_path / "out", **options)
     assert all(word in str(error.value) for word in words), error.value
+
+
+def test_a_name_that_colmap_cannot_have_leaves_out_one_photo(scene, tmp_path: Path) -> None:
+    shutil.copytree(scene.photos, tmp_path / "photos")
+    shutil.copy(scene.photos / "0.png", tmp_path / "photos" / "two\nlines.png")
+    with pytest.warns(UserWarning, match=r"two\\nlines.png' cannot be an image's name in COLMAP and is left out"):
+        made = run(scene, tmp_path / "out", tmp_path / "photos", cameras=scene.cameras)
+    assert list(made.photos) == scene.names
 
 
 def test_one_photo_is_not_enough(scene, tmp_path: Path) -> None:

@@ -72,12 +72,12 @@ def _print(made: "Reconstruction") -> None:
     if made.two_view is not None:
         facts |= {
             "rotation": f"{made.two_view.rotation_degrees:.2f}°",
-            "direction": "({:.3f}, {:.3f}, {:.3f})".format(*made.two_view.direction),
+            "direction": "({:.3f}, {:.3f}, {:.3f}), of t in x1 = R x0 + t".format(*made.two_view.direction),
             "angle between rays": f"{made.two_view.triangulation_degrees:.2f}° median",
         }
     print_facts(console, facts)
     if made.unregistered:
-        console.print(f"Not registered: {', '.join(made.unregistered)}")
+        console.print(f"In no model: {', '.join(made.unregistered)}")
     if made.model is None:
         console.print("A model needs three photos; for two, this is their relative geometry.")
     for note in made.notes:

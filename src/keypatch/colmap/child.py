@@ -30,14 +30,16 @@ from keypatch.images import read_colours
 
 
 def work(job: MappingJob) -> MappingOutcome:
-    """Verify, map, colour, write; or count the dense points of a model."""
+    """Verify, map, colour, write; or go on with a model; or count the dense points of one."""
     if job.dense is not None:
         tell(stage="computing dense points")
-        return MappingOutcome([], dense_points=count_dense_points(Path(job.model), Path(job.dense), Path(job.scratch)))
+        model = Path(job.models) / "0"
+        return MappingOutcome([], dense_points=count_dense_points(model, Path(job.dense), Path(job.scratch)))
     start, two_views = time.monotonic(), len(job.photos) == 2
     path = Path(job.database)
-    tell(stage="verifying")
-    verify_matches(path, max_error=job.max_error, seed=job.seed, threads=job.threads, relative_pose=two_views)
+    if job.begun is None:
+        tell(stage="verifying")
+        verify_matches(path, max_error=job.max_error, seed=job.seed, relative_pose=two_views)
     with closing(load_pycolmap().Database.open(job.database)) as database:
         pairs = read_verified_pairs(database)
         fixed = {database.read_image_with_name(name).camera_id for name in job.fixed}
@@ -46,7 +48,7 @@ def work(job: MappingJob) -> MappingOutcome:
     if not any(pair.inliers for pair in pairs):
         return MappingOutcome(pairs)
     tell(stage="mapping")
-    model = map_incrementally(
+    models = map_incrementally(
         path,
         Path(job.scratch),
         seed=job.seed,
@@ -55,14 +57,15 @@ def work(job: MappingJob) -> MappingOutcome:
         seconds=None if job.seconds is None else job.seconds - (time.monotonic() - start),
         on_start=lambda: tell(registered=2),
         on_next=lambda: tell(more=1),
+        begun=None if job.begun is None else Path(job.begun),
     )
-    if model is None:
-        return MappingOutcome(pairs)
-    tell(stage="colouring")
-    failures = colour_points(model, lambda name: np.asarray(read_colours(Path(job.photos[name]))))
-    notes = [f"Points only in this photo stay grey: {failure}" for failure in failures]
-    Path(job.model).mkdir(exist_ok=True)
-    return MappingOutcome(pairs, *write_model(model, Path(job.model)), notes=notes)
+    built, notes = [], dict[str, None]()
+    for number, model in enumerate(models):
+        tell(stage="colouring")
+        failures = colour_points(model, lambda name: np.asarray(read_colours(Path(job.photos[name]))))
+        notes |= dict.fromkeys(f"Points only in this photo stay grey: {failure}" for failure in failures)
+        built.append(write_model(model, Path(job.models) / str(number)))
+    return MappingOutcome(pairs, built, notes=list(notes))
 
 
 def tell(**news: object) -> None:

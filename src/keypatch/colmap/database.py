@@ -12,6 +12,7 @@ from glob import escape
 from itertools import repeat
 from pathlib import Path
 from typing import Any, NamedTuple
+from unicodedata import category
 from urllib.parse import quote
 
 import numpy as np
@@ -196,7 +197,8 @@ def _fill(
     seen: set[frozenset[str]] = set()
     with closing(load_pycolmap().Database.open(str(path))) as database:
         for name, camera in cameras.items():
-            _check_name(name)
+            if not is_image_name(name):
+                raise DataError(f"{name!r} cannot be an image's name in a COLMAP database. Rename the file.")
             rows, key = _keypoint_rows(name, keypoints, camera), camera if name in sharing else name
             if key not in rigs:
                 rigs[key] = _add_camera(database, camera)
@@ -236,9 +238,9 @@ def _add_image(database: Any, name: str, camera: int, rig: int, keypoints: NDArr
     return int(image.image_id)
 
 
-def _check_name(name: str) -> None:
-    if not name or any(not letter.isprintable() for letter in name):
-        raise DataError(f"{name!r} cannot be an image's name in a COLMAP database. Rename the file.")
+def is_image_name(name: str) -> bool:
+    """Whether COLMAP can name an image so: without control characters and halves of surrogate pairs."""
+    return bool(name) and not any(category(letter) in ("Cc", "Cs") for letter in name)
 
 
 def _keypoint_rows(

@@ -4,13 +4,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from keypatch.progress import counted
+
 
 @dataclass(frozen=True)
 class MappingJob:
     """A database with matches, and what to do with it."""
 
     database: str
-    model: str  # the folder to write the model to; made if there is a model
+    models: str  # the folder to write the models to, as 0, 1, ... by size; made if there is a model
     scratch: str  # a folder for COLMAP's own files
     photos: dict[str, str]  # where each image lies
     fixed: list[str]  # images whose camera is known and stays as it is
@@ -18,7 +20,8 @@ class MappingJob:
     seed: int
     threads: int
     seconds: float | None  # limit of it all; the mapper then stops with what it has
-    dense: str | None = None  # folder of the photos: only count the dense points of the model, which exists already
+    dense: str | None = None  # folder of the photos: only count the dense points of the largest model, made before
+    begun: str | None = None  # folder of a model to go on with, alone; the database is verified already
 
 
 @dataclass(frozen=True)
@@ -54,15 +57,36 @@ class Statistics:
 
 
 @dataclass(frozen=True)
+class BuiltModel:
+    """A model that was written, and the images that have a pose in it."""
+
+    statistics: Statistics
+    registered: Sequence[str]
+
+    @property
+    def size(self) -> str:
+        return f"{counted(self.statistics.registered, 'photo')}, {counted(self.statistics.points, 'point')}"
+
+
+@dataclass(frozen=True)
 class MappingOutcome:
-    """Of a whole run of COLMAP; `statistics` is None where there is no model."""
+    """Of a whole run of COLMAP."""
 
     pairs: Sequence[VerifiedPair]
-    statistics: Statistics | None = None
-    registered: Sequence[str] = ()
+    models: Sequence[BuiltModel] = ()  # the largest first; an image may have a pose in several
     two_view: TwoViewPose | None = None  # only of exactly two photos
     notes: Sequence[str] = ()  # what could not be done, a sentence each
     dense_points: int | None = None  # only where they were asked for
+
+    @property
+    def statistics(self) -> Statistics | None:
+        """Of the largest model; None where there is no model."""
+        return self.models[0].statistics if self.models else None
+
+    @property
+    def registered(self) -> Sequence[str]:
+        """The images of the largest model."""
+        return self.models[0].registered if self.models else ()
 
     @property
     def verified(self) -> list[VerifiedPair]:
@@ -75,6 +99,6 @@ class MappingOutcome:
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> "MappingOutcome":
         pairs = [VerifiedPair(**{**pair, "images": tuple(pair["images"])}) for pair in value["pairs"]]
-        statistics = value["statistics"] and Statistics(**value["statistics"])
+        models = [BuiltModel(Statistics(**each["statistics"]), each["registered"]) for each in value["models"]]
         two_view = value["two_view"] and TwoViewPose(**value["two_view"])
-        return cls(pairs, statistics, value["registered"], two_view, value["notes"], value["dense_points"])
+        return cls(pairs, models, two_view, value["notes"], value["dense_points"])

@@ -4,14 +4,14 @@ Verification and mapping can crash the process (an exception in a worker thread,
 called only in a child process: `child.py`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from keypatch.colmap.job import Statistics, TwoViewPose, VerifiedPair
+from keypatch.colmap.job import BuiltModel, Statistics, TwoViewPose, VerifiedPair
 from keypatch.colmap.package import load_pycolmap
 from keypatch.errors import DataError
 from keypatch.geometry.poses import rotation_angle
@@ -21,15 +21,18 @@ DENSE_SIZE = 1200  # pixels: photos are made this large at most before dense poi
 SMALLEST_MODEL = 3  # photos; COLMAP's own 10 throws away what small collections fall into
 
 
-def verify_matches(path: Path, *, max_error: float, seed: int, threads: int, relative_pose: bool) -> None:
-    """Two-view geometries of all matched pairs, into the database; `max_error` in pixels."""
+def verify_matches(path: Path, *, max_error: float, seed: int, relative_pose: bool) -> None:
+    """Two-view geometries of all matched pairs, into the database; `max_error` in pixels.
+
+    All cores are used: with one seed, any number of threads finds the same, bit for bit.
+    """
     colmap = load_pycolmap()
     colmap.set_random_seed(seed)
-    geometry, verifier = colmap.TwoViewGeometryOptions(), colmap.GeometricVerifierOptions()
+    geometry = colmap.TwoViewGeometryOptions()
     geometry.ransac.max_error, geometry.ransac.random_seed = max_error, seed
-    geometry.compute_relative_pose, verifier.num_threads = relative_pose, threads
+    geometry.compute_relative_pose = relative_pose
     # all pairs in the database, not a list of names, in which a name would end at a blank
-    colmap.geometric_verification(str(path), verifier_options=verifier, two_view_geometry_options=geometry)
+    colmap.geometric_verification(str(path), two_view_geometry_options=geometry)
 
 
 def map_incrementally(
@@ -42,10 +45,12 @@ def map_incrementally(
     seconds: float | None,
     on_start: Callable[[], None],
     on_next: Callable[[], None],
-) -> Any | None:
-    """The largest of the models COLMAP finds, as its Reconstruction; None if there is none.
+    begun: Path | None = None,
+) -> list[Any]:
+    """The models COLMAP finds, as its Reconstructions, the one with the most images first, each with images of its own.
 
-    `on_start` is called for the first two images of a model, `on_next` for each one that follows.
+    `on_start` is called for the first two images of a model, `on_next` for each one that follows. A model that was
+    `begun` is refined and goes on alone.
     """
     colmap = load_pycolmap()
     colmap.set_random_seed(seed)
@@ -55,16 +60,28 @@ def map_incrementally(
     options.constant_cameras = set(constant_cameras)
     options.min_model_size = SMALLEST_MODEL
     options.extract_colors = False  # which needs all photos below one folder; `colour_points` does not
+    options.multiple_models = begun is None
     options.max_runtime_seconds = -1 if seconds is None else max(1, int(seconds))
     models = colmap.incremental_mapping(
         str(path),
         str(scratch),
         str(scratch),
         options,
+        "" if begun is None else str(begun),
         initial_image_pair_callback=on_start,
         next_image_callback=on_next,
     )
-    return max(models.values(), key=lambda m: (m.num_reg_images(), m.num_points3D()), default=None)
+    return _largest_first(models.values())
+
+
+def _largest_first(models: Iterable[Any]) -> list[Any]:
+    """By images with a pose, then by points; without models whose images are all in a larger one."""
+    kept: dict[frozenset[int], Any] = {}
+    for model in sorted(models, key=lambda each: (-each.num_reg_images(), -each.num_points3D())):
+        images = frozenset(model.reg_image_ids())
+        if not any(images <= larger for larger in kept):
+            kept[images] = model
+    return list(kept.values())
 
 
 def colour_points(model: Any, read: Callable[[str], NDArray[np.uint8]]) -> list[str]:
@@ -138,18 +155,20 @@ def _rays(database: Any, image: Any, keypoints: NDArray[np.int64]) -> NDArray[np
     return np.asarray(rays / np.linalg.norm(rays, axis=1, keepdims=True))
 
 
-def write_model(model: Any, folder: Path) -> tuple[Statistics, list[str]]:
-    """The model as binary and as text; its statistics and the names of its images."""
+def write_model(model: Any, folder: Path) -> BuiltModel:
+    """The model as binary and as text, in a folder that is made."""
+    folder.mkdir(parents=True, exist_ok=True)
     model.write_binary(str(folder))
     model.write_text(str(folder))
-    return Statistics(
+    statistics = Statistics(
         registered=model.num_reg_images(),
         points=model.num_points3D(),
         observations=model.compute_num_observations(),
         track_length=model.compute_mean_track_length(),
         observations_per_image=model.compute_mean_observations_per_reg_image(),
         reprojection_error=model.compute_mean_reprojection_error(),
-    ), sorted(image.name for image in model.images.values() if image.has_pose)
+    )
+    return BuiltModel(statistics, sorted(image.name for image in model.images.values() if image.has_pose))
 
 
 def count_dense_points(model: Path, photos: Path, scratch: Path) -> int:

@@ -38,8 +38,8 @@ def run_colmap(job: MappingJob, progress: Progress | None = None, *, lasting: bo
             end_process(process)
         if "outcome" in end:
             outcome = MappingOutcome.from_json(end["outcome"])
-            if outcome.statistics is not None:
-                trust(load_model, Path(job.model), False)
+            for number in range(len(outcome.models)):
+                trust(load_model, Path(job.models, str(number)), False)
             return outcome
         reason = _reason(code, stage, end, job, late.is_set())
         raise KeypatchError(f"{reason}{_last_line(complaints)} {_remedy(job, lasting)}")
@@ -64,9 +64,12 @@ def _listen(process: "subprocess.Popen[str]", job: MappingJob, progress: Progres
         if news.get("stage", stage) != stage:
             stage = news["stage"]
             progress.note(stage)
-        registered = news.get("registered", registered + news.get("more", 0))
-        if registered and stage == "mapping":
-            progress.count(registered, len(job.photos), "photos")
+        if "registered" in news and registered and job.begun is None:
+            progress.note(f"{registered} of {len(job.photos)} photos registered; mapping another model of the rest")
+        # a photo that the mapper drops and takes up again is told twice
+        registered = min(news.get("registered", registered + news.get("more", 0)), len(job.photos))
+        if registered and stage == "mapping" and job.begun is None:
+            progress.count(registered, len(job.photos), "photos registered")
     process.stdin.close()
     return stage, end
 

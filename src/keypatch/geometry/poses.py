@@ -49,6 +49,11 @@ class Similarity:
         """The points (n, 3) in the other world."""
         return np.asarray(self.scale * np.asarray(points, np.float64) @ self.rotation.T + self.translation)
 
+    def inverse(self) -> "Similarity":
+        """From the other world back."""
+        back = self.rotation.T
+        return Similarity(1 / self.scale, back, -back @ self.translation / self.scale)
+
     def carry(self, pose: Pose) -> Pose:
         """The same camera in the other world, its coordinates in that world's unit."""
         rotation = pose.rotation @ self.rotation.T

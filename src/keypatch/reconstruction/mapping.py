@@ -48,9 +48,11 @@ class Mapping:
         4.0, "Largest distance from the epipolar line, in pixels, in geometric verification.", above=0
     )
     seed: int = option(
-        0, "Random seed of COLMAP; the same seed and number of threads give the same model.", least=0, below=2**31
+        0, "Random seed of COLMAP; with one thread, the same seed gives the same model.", least=0, below=2**31
     )
-    threads: int = option(1, "Threads COLMAP may use.", above=0)
+    threads: int = option(
+        1, "Threads of COLMAP's mapper; with more than one, models vary from run to run. The rest uses all.", above=0
+    )
     time_limit: float | None = option(
         None, "Stop verification and mapping after this many seconds and keep the model so far.", above=0
     )

@@ -1,12 +1,15 @@
 """Photos become a 3D model: what `keypatch reconstruct` does."""
 
+import time
+from collections.abc import Mapping as Table
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from keypatch.colmap import read_model, write_database
-from keypatch.colmap.cameras import PosedCamera, choose_cameras, impossible_cameras
+from keypatch.colmap import Camera, PosedCamera, read_model, write_database
+from keypatch.colmap.cameras import choose_cameras, impossible_cameras
+from keypatch.colmap.database import is_image_name
 from keypatch.colmap.job import MappingJob, MappingOutcome
 from keypatch.colmap.package import load_pycolmap
 from keypatch.colmap.process import run_colmap
@@ -27,6 +30,7 @@ from keypatch.reconstruction.inputs import (
     read_matched_pairs,
     require_one_run,
 )
+from keypatch.reconstruction.joining import join_models, matcher_of
 from keypatch.reconstruction.mapping import EXTRACTION, MATCHING, Inputs, Mapping
 from keypatch.reconstruction.page import write_model_page
 from keypatch.reconstruction.picture import write_picture
@@ -34,10 +38,13 @@ from keypatch.reconstruction.result import (
     DATABASE,
     FEATURES,
     MATCHES,
-    MODEL,
+    MODELS,
+    OTHERS,
     PAGE,
     PICTURE,
+    PhotoCamera,
     Reconstruction,
+    guess_warning,
     hold_reconstruction,
     swap_in,
 )
@@ -76,6 +83,9 @@ def reconstruct(
         matching = replace(matching, ratio=None)  # as 0.1 wrote it into matches that may be there already
     load_pycolmap()
     folder, photos = Path(out), find_photos([images] if isinstance(images, str | Path) else images, inputs.root)
+    for odd in [photo for photo in photos if not is_image_name(photo.name)]:
+        progress.say(f"{odd.name!r} cannot be an image's name in COLMAP and is left out. Rename the file.")
+        photos.remove(odd)
     if len(photos) < 2:
         raise KeypatchError("A reconstruction needs at least two photos, and a 3D model three.")
     known = {} if inputs.cameras is None else read_known_cameras(Path(inputs.cameras), photos)
@@ -96,13 +106,14 @@ def reconstruct(
             progress.note("matching")
             match_pairs(features, inputs.pairs, matches, matching, names=cameras, device=device, progress=progress)
         require_one_run(features, matches)
-        pairs = read_matched_pairs(matches, {name: len(points) for name, points in found.items()})
+        counts = {name: len(points) for name, points in found.items()}
+        pairs = read_matched_pairs(matches, counts)
         sharing = list(cameras if mapping.share_camera else known)
         write_database(unfinished / DATABASE, cameras, found, pairs, share_cameras=sharing)
         (unfinished / "colmap").mkdir()
         job = MappingJob(
             database=str(unfinished / DATABASE),
-            model=str(unfinished / MODEL),
+            models=str(unfinished / MODELS),
             scratch=str(unfinished / "colmap"),
             photos={photo.name: str(photo.path.absolute()) for photo in photos},
             fixed=sorted(known),
@@ -111,9 +122,15 @@ def reconstruct(
             threads=mapping.threads,
             seconds=mapping.time_limit,
         )
+        start = time.monotonic()
         outcome = run_colmap(job, progress)
+        if len(outcome.models) > 1:
+            left = None if job.seconds is None else job.seconds - (time.monotonic() - start)
+            given = None if inputs.matches is None else dict(read_matched_pairs(matches, counts))
+            with matcher_of(features, given) as match:
+                outcome = join_models(replace(job, seconds=left), outcome, match, progress)
         settings = {"known_cameras": len(known)} | _settings(mapping, inputs, matching)
-        return _finish(folder, unfinished, photos, outcome, known, settings)
+        return _finish(folder, unfinished, photos, outcome, cameras, known, settings)
 
 
 def _settings(mapping: Mapping, inputs: Inputs, matching: Matching) -> dict[str, Any]:
@@ -132,27 +149,33 @@ def _finish(
     unfinished: Path,
     photos: Sequence[Photo],
     outcome: MappingOutcome,
+    cameras: Table[str, Camera],
     known: dict[str, PosedCamera],
     settings: dict[str, Any],
 ) -> Reconstruction:
-    """Compares the model with known poses, draws it, and replaces what an earlier run made."""
+    """Compares the largest model with known poses, draws it, and replaces what an earlier run made."""
     names = [photo.name for photo in photos]
     if outcome.statistics is None and not (len(names) == 2 and outcome.verified):
         raise KeypatchError(_no_model(outcome, len(names), unfinished / DATABASE))
-    errors, notes, model = None, list(outcome.notes), None
-    if outcome.statistics is not None:
-        model = read_model(unfinished / MODEL, stand_ins=True)
-        notes += impossible_cameras(model.cameras)
-        if known:
-            try:
-                errors = pose_errors(model.poses, {name: posed.pose for name, posed in known.items()})
-            except KeypatchError as error:
-                notes.append(f"The poses were not compared. {error}")
-    made = Reconstruction(folder, names, outcome, errors, notes, settings, provenance())
-    if model is not None:
+    errors, notes = None, list(outcome.notes)
+    models = [read_model(unfinished / MODELS / str(n), stand_ins=True) for n in range(len(outcome.models))]
+    refined = {name: posed.camera for each in reversed(models) for name, posed in each.cameras.items()}
+    for each in models:
+        notes += impossible_cameras(each.cameras)
+    if models and known:
+        try:
+            errors = pose_errors(models[0].poses, {name: posed.pose for name, posed in known.items()})
+        except KeypatchError as error:
+            notes.append(f"The poses were not compared. {error}")
+    given = settings["focal"] is not None
+    used = {name: PhotoCamera.of(cameras[name], refined.get(name), name in known, given) for name in sorted(names)}
+    made = Reconstruction(folder, names, outcome, used, errors, notes + guess_warning(used), settings, provenance())
+    for model in models[:1]:
         where = {photo.name: photo.path for photo in photos}
         facts, scene = made.short_facts(), folder.resolve().name
         caption = f"{scene}: {facts['Photos']} photos, {facts['Points']} points, {facts['Reprojection error']}"
+        if OTHERS in facts:
+            caption += f"; other models: {facts[OTHERS]}"
         write_picture(unfinished / PICTURE, model.points, model.cameras, where, caption)
         write_model_page(unfinished / PAGE, scene, facts, model.points, model.cameras, where, model.observations)
     swap_in(folder, unfinished, made.to_json())

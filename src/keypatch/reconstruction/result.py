@@ -7,14 +7,76 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from keypatch.colmap.job import MappingOutcome, Statistics, TwoViewPose
+from keypatch.colmap.cameras import GUESS, Camera, StandIn
+from keypatch.colmap.job import BuiltModel, MappingOutcome, Statistics, TwoViewPose
 from keypatch.errors import DataError, Interrupted
 from keypatch.files import Format, lock, make_folder, write_json
 from keypatch.metrics.poses import PoseErrors
 from keypatch.progress import StopWish
 from keypatch.provenance import Provenance
 
-FORMAT = Format("keypatch-reconstruction", 1, "report of a reconstruction")
+FORMAT = Format("keypatch-reconstruction", 2, "report of a reconstruction")
+
+
+KNOWN, GIVEN, EXIF, GUESSED = "known camera", "given", "EXIF", "guessed"
+CONVENTION = (
+    "x1 = R x0 + t: from the first photo's camera to the second's; t has unit length; K has pixel (0, 0) centred"
+)
+
+
+@dataclass(frozen=True)
+class PhotoCamera:
+    """The camera of a photo: what COLMAP was given, and what it made of it."""
+
+    camera: Camera  # refined, where the photo is in a model
+    focal: float  # pixels, along x: before it was refined
+    source: str  # where that came from
+
+    @classmethod
+    def of(cls, camera: Camera, refined: Camera | None, known: bool, given: bool) -> "PhotoCamera":
+        source = KNOWN if known else GIVEN if given else EXIF if camera.focal_known else GUESSED
+        return cls(camera if refined is None or isinstance(refined, StandIn) else refined, camera.focal[0], source)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "model": self.camera.model,
+            "size": [self.camera.width, self.camera.height],
+            "focal_from": self.source,
+            "focal_before": self.focal,
+            "K": self.camera.matrix.tolist(),
+            "distortion": list(self.camera.distortion),
+        }
+
+
+def guess_warning(cameras: Mapping[str, PhotoCamera]) -> list[str]:
+    """A sentence where focal lengths were guessed: of two photos the pose is wrong by as much as the guess."""
+    guessed = [name for name, each in cameras.items() if each.source == GUESSED]
+    if not guessed:
+        return []
+    whose = f"{guessed[0]}" if len(guessed) == 1 else f"{len(guessed)} of {len(cameras)} photos"
+    result = "so the pose may be degrees off" if len(cameras) == 2 else "which the mapper could only refine"
+    return [
+        f"The focal length of {whose} is a guess ({GUESS} times the longer side), {result}: if you know it, give "
+        "--focal, in pixels, or --cameras."
+    ]
+
+
+def _focals(cameras: Sequence[PhotoCamera], refined: bool) -> str:
+    """ "812.3 to 840.1 px, refined from 844.8 px (EXIF)", for each source."""
+    texts = []
+    for source in (KNOWN, GIVEN, EXIF, GUESSED):
+        some = [each for each in cameras if each.source == source]
+        before = _range([each.focal for each in some])
+        origin = f"guessed: {GUESS} x the longer side" if source == GUESSED else source
+        if some and refined and source != KNOWN:
+            texts.append(f"{_range([each.camera.focal[0] for each in some])} px, refined from {before} px ({origin})")
+        elif some:
+            texts.append(f"{before} px ({origin})")
+    return "; ".join(texts)
+
+
+def _range(values: Sequence[float]) -> str:
+    return " to ".join(dict.fromkeys(f"{value:.1f}" for value in (min(values), max(values)))) if values else ""
 
 
 @dataclass(frozen=True)
@@ -24,13 +86,20 @@ class Reconstruction:
     folder: Path
     photos: Sequence[str]
     outcome: MappingOutcome
+    cameras: Mapping[str, PhotoCamera]  # by photo
     pose_errors: PoseErrors | None  # only where true cameras were given
     notes: Sequence[str]  # what could not be done, a sentence each
     settings: Mapping[str, Any]
     provenance: Provenance
 
     @property
+    def models(self) -> Sequence[BuiltModel]:
+        """All models, the largest first, as in `models/0, 1, ...`."""
+        return self.outcome.models
+
+    @property
     def statistics(self) -> Statistics | None:
+        """Of the largest model."""
         return self.outcome.statistics
 
     @property
@@ -39,18 +108,19 @@ class Reconstruction:
 
     @property
     def model(self) -> Path | None:
-        """The folder of the model in COLMAP's format, binary and text."""
-        return self.folder / "model" if self.statistics else None
+        """The folder of the largest model in COLMAP's format, binary and text."""
+        return self.folder / MODELS / "0" if self.models else None
 
     @property
     def files(self) -> list[Path]:
         """What is worth opening."""
-        names = ["model", "model.png", "model.html"] if self.statistics else ["database.db"]
-        return [self.folder / name for name in [*names, "reconstruction.json"]]
+        names = [MODELS, PICTURE, PAGE] if self.models else [DATABASE]
+        return [self.folder / name for name in [*names, REPORT]]
 
     @property
     def unregistered(self) -> list[str]:
-        return sorted(set(self.photos) - set(self.outcome.registered)) if self.statistics else []
+        """The photos that are in no model."""
+        return sorted(set(self.photos).difference(*(each.registered for each in self.models))) if self.models else []
 
     def pairs(self) -> dict[str, int]:
         """How many pairs were matched and verified, and with how many matches."""
@@ -76,6 +146,13 @@ class Reconstruction:
                 "mean track length": f"{numbers.track_length:.2f}",
                 "reprojection error": f"{numbers.reprojection_error:.3f} px",
             }
+        facts |= {f"model {number}": each.size for number, each in enumerate(self.models) if number}
+        shown = [self.cameras[name] for name in (self.outcome.registered or self.photos)]
+        facts["focal length"] = _focals(shown, refined=bool(self.models))
+        bent = [each.camera.distortion[0] for each in shown if each.camera.distortion]
+        if self.models and bent:
+            ends = " to ".join(dict.fromkeys(f"{value:.3g}" for value in (min(bent), max(bent))))
+            facts["distortion"] = f"{ends} ({shown[0].camera.model}, first parameter)"
         if self.pose_errors is not None:
             errors = self.pose_errors.summary()
             facts["rotation error"] = (
@@ -101,6 +178,8 @@ class Reconstruction:
             errors = self.pose_errors.summary()
             facts["Rotation error"] = f"{errors['rotation_median_degrees']:.3f}°"
             facts["Position error"] = f"{errors['position_median_percent']:.3f} %"
+        if len(self.models) > 1:
+            facts[OTHERS] = "; ".join(each.size for each in self.models[1:])
         return facts
 
     def to_json(self) -> dict[str, Any]:
@@ -111,15 +190,24 @@ class Reconstruction:
             "registered": list(self.outcome.registered),
             "pairs": self.pairs(),
             "statistics": self.statistics and asdict(self.statistics),
-            "two_view": self.two_view and asdict(self.two_view),
+            "models": [{"folder": f"{MODELS}/{number}", **asdict(each)} for number, each in enumerate(self.models)],
+            "cameras": {name: each.to_json() for name, each in self.cameras.items()},
+            "two_view": self.two_view and self._two_view(self.two_view),
             "pose_errors": self.pose_errors and self.pose_errors.to_json(),
             "notes": list(self.notes),
             "settings": dict(self.settings),
             "provenance": self.provenance.to_json(),
         }
 
+    def _two_view(self, pose: TwoViewPose) -> dict[str, Any]:
+        photos = sorted(self.photos)
+        matrices = [self.cameras[name].camera.matrix.tolist() for name in photos]
+        return {"photos": photos, "convention": CONVENTION, "K": matrices, **asdict(pose)}
 
-REPORT, DATABASE, MODEL = "reconstruction.json", "database.db", "model"
+
+REPORT, DATABASE, MODELS = "reconstruction.json", "database.db", "models"
+OLD_MODEL = "model"  # in format 1: the largest alone
+OTHERS = "Other models"
 FEATURES, MATCHES, PICTURE, PAGE = "features.h5", "matches.h5", "model.png", "model.html"
 LOCK, UNFINISHED = ".lock", "unfinished"
 
@@ -174,7 +262,7 @@ def swap_in(folder: Path, unfinished: Path, report: dict[str, Any]) -> None:
 
 def _parts(folder: Path) -> list[Path]:
     """What belongs to one model."""
-    named = [folder / name for name in (MODEL, PICTURE, PAGE)]
+    named = [folder / name for name in (MODELS, OLD_MODEL, PICTURE, PAGE)]
     return [*folder.glob(f"{DATABASE}*"), *(path for path in named if path.exists())]  # also SQLite's journals
 
 

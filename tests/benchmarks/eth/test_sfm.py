@@ -160,7 +160,7 @@ def test_the_folder_holds_the_benchmarks_own_files(exact, made: Eth) -> None:
     for source, kind in ((made.data, "keypoints"), (made.described, "descriptors")):
         written = {path.name: path.read_bytes() for path in (folder / kind).iterdir()}
         assert written == {path.name: path.read_bytes() for path in (source / kind).iterdir()}
-    assert pycolmap.Reconstruction(str(folder / "model")).num_points3D() == POINTS
+    assert pycolmap.Reconstruction(str(folder / "models" / "0")).num_points3D() == POINTS
     assert not (folder / "unfinished").exists()
 
 
@@ -369,7 +369,7 @@ def with_cuda(exact, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Sfm:
 
 
 def test_with_cuda_dense_points_are_counted_once(made: Eth, with_cuda: Sfm, monkeypatch: pytest.MonkeyPatch) -> None:
-    nothing = {"pairs": [], "statistics": None, "registered": [], "two_view": None, "notes": []}
+    nothing = {"pairs": [], "models": [], "two_view": None, "notes": []}
     words = json.dumps({"outcome": {**nothing, "dense_points": 4321}})
     code = f"print({words!r})"
     monkeypatch.setattr(mapping, "CHILD", (sys.executable, "-c", code))

@@ -7,7 +7,7 @@ import pytest
 
 from keypatch.benchmarks.eth.scores import model_replicates, model_scores, photo_shares, pose_replicates, pose_scores
 from keypatch.benchmarks.scores import find_score
-from keypatch.colmap.job import MappingOutcome, Statistics, VerifiedPair
+from keypatch.colmap.job import BuiltModel, MappingOutcome, Statistics, VerifiedPair
 from keypatch.colmap.models import read_model
 from keypatch.metrics import draw_counts
 from keypatch.metrics.poses import PoseErrors
@@ -94,7 +94,9 @@ def test_without_a_model_no_photo_has_a_share() -> None:
 
 def test_pairs_and_matches_are_those_with_a_geometry() -> None:
     pairs = [VerifiedPair(("a", "b"), 90, 40, "CALIBRATED"), VerifiedPair(("a", "c"), 30, 0, "DEGENERATE")]
-    scores = model_scores(MappingOutcome(pairs, Statistics(3, 4, 10, 2.5, 10 / 3, 1.0)), 4)
+    scores = model_scores(
+        MappingOutcome(pairs, [BuiltModel(Statistics(3, 4, 10, 2.5, 10 / 3, 1.0), ["a", "b", "c"])]), 4
+    )
     assert scores["count.inlier_pairs"] == 1 and scores["count.inlier_matches"] == 40
     assert scores["registered"] == 0.75
 

@@ -47,7 +47,7 @@ from keypatch.progress import Progress, track
 RECORD = "sfm.json"
 FORMAT = Format("keypatch-sfm", 1, "record of matches")
 IN_MEMORY = 32  # photos' features: 200 MB of 13,000 keypoints with 128 numbers
-DATABASE, MODEL, DENSE = "database.db", "model", "dense"
+DATABASE, MODELS, DENSE = "database.db", "models", "dense"
 OUTCOME, UNFINISHED = "outcome.json", "unfinished"
 MAX_ERROR = 4.0  # pixels: COLMAP's default of verification
 
@@ -141,7 +141,7 @@ def map_matches(
 ) -> MappingOutcome:
     """What COLMAP makes of the matches in a folder, now or in an earlier call with the same photos and settings.
 
-    The largest model, by photos, is in the folder's `model`; the verified matches are in its `database.db`.
+    The models, the largest first, are the folder's `models/0, 1, ...`; verified matches are in its `database.db`.
     `lasting`: the folder is still there after an error, so that one may name files in it.
     """
     made_of = asdict(how) | {"data": scene.data_hash, "max_error": MAX_ERROR, "colmap": colmap_version()}
@@ -150,7 +150,7 @@ def map_matches(
         return earlier
     unfinished = folder / UNFINISHED
     shutil.rmtree(unfinished, ignore_errors=True)  # of a failed or killed process
-    for name in (MODEL, "colmap"):
+    for name in (MODELS, "colmap"):
         (unfinished / name).mkdir(parents=True)
     # half a pixel is added on the way into the database
     back = COLMAP_CORNER if how.half_pixel_off else 0.0
@@ -179,7 +179,7 @@ def dense_points(folder: Path, scene: SfmSet, how: How, *, lasting: bool = True)
 def _job(folder: Path, scratch: Path, scene: SfmSet, how: How) -> MappingJob:
     return MappingJob(
         database=str(folder / DATABASE),
-        model=str(folder / MODEL),
+        models=str(folder / MODELS),
         scratch=str(scratch),
         photos={photo.name: str(photo.path.absolute()) for photo in scene.photos},
         fixed=[] if how.refine_cameras else sorted(scene.known),
@@ -210,9 +210,9 @@ def _swap_in(folder: Path, outcome: MappingOutcome, made_of: Mapping[str, Any]) 
     """The new model in the place of an earlier one; a process killed in between leaves none, and all matches."""
     unfinished = folder / UNFINISHED
     (folder / OUTCOME).unlink(missing_ok=True)
-    for name in (MODEL, DENSE):
+    for name in (MODELS, "model", DENSE):  # "model" was the largest alone, in 0.1
         shutil.rmtree(folder / name, ignore_errors=True)
-    for name in (MODEL, DATABASE):
+    for name in (MODELS, DATABASE):
         (unfinished / name).replace(folder / name)
     write_json(folder / OUTCOME, {"made_of": dict(made_of), "outcome": outcome.to_json()})
     shutil.rmtree(unfinished, ignore_errors=True)

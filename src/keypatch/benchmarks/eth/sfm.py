@@ -10,7 +10,7 @@ from keypatch.benchmarks.eth.data import SfmSet, read_sfm_set
 from keypatch.benchmarks.eth.features import sfm_features
 from keypatch.benchmarks.eth.model import (
     MAX_ERROR,
-    MODEL,
+    MODELS,
     How,
     dense_points,
     hash_matched,
@@ -111,7 +111,7 @@ def _map_and_score(
     lasting = _outlives(settings.folder)
     outcome = map_matches(folder, scene, keypoints, how, progress, lasting=lasting)
     dense = dense_points(folder, scene, how, lasting=lasting) if outcome.statistics else 0
-    scores, replicates = _score(folder / MODEL, scene, outcome)
+    scores, replicates = _score(folder / MODELS / "0", scene, outcome)
     return Result(
         benchmark="sfm",
         descriptor=features.descriptor,

@@ -128,15 +128,15 @@ def reconstruct_bag(
     own = {name: cameras[name] for name in bag.photos}
     database = write_database(work / "database.db", own, keypoints, matches)
     fixed = list(bag.photos) if known_cameras else []
-    model, scratch = work / "model", work / "colmap"
+    models, scratch = work / "models", work / "colmap"
     scratch.mkdir()
-    job = MappingJob(str(database), str(model), str(scratch), paths, fixed, max_error, seed, threads=1, seconds=None)
+    job = MappingJob(str(database), str(models), str(scratch), paths, fixed, max_error, seed, threads=1, seconds=None)
     try:
         statistics = run_colmap(job, lasting=lasting).statistics
     except KeypatchError as error:
         rest = " The bags before it are kept." if lasting else ""
         raise KeypatchError(f"{scene.name}, {bag.name}: {error}{rest}") from error
-    found = {} if statistics is None else read_model(model, stand_ins=True).poses
+    found = {} if statistics is None else read_model(models / "0", stand_ins=True).poses
     shutil.rmtree(work)
     return BagOutcome(
         errors=tuple(_error(pair, found, scene) for pair in combinations(bag.photos, 2)),

@@ -25,7 +25,7 @@ from keypatch.images import (
     visible_files,
 )
 from keypatch.patches.image_folders import SIDE, find_classes
-from keypatch.reconstruction.result import DATABASE, FORMAT, MODEL, REPORT
+from keypatch.reconstruction.result import DATABASE, FORMAT, MODELS, OLD_MODEL, REPORT
 
 _NAMED = 10  # photos with a fault
 UPRIGHT = "as stored: no EXIF tag turns a photo"
@@ -214,4 +214,8 @@ def look_at_reconstruction(folder: Path) -> Findings:
     yield "settings", ", ".join(f"{key} = {value}" for key, value in report["settings"].items())
     for number, note in enumerate(report["notes"], start=1):
         yield f"note {number}", note
-    yield from look_at_model(folder / MODEL) if (folder / MODEL).exists() else look_at_database(folder / DATABASE)
+    for number, model in enumerate(report.get("models", [])):
+        numbers = model["statistics"]
+        yield f"model {number}", f"{numbers['registered']:,} photos, {numbers['points']:,} points"
+    largest = next((place for place in (folder / MODELS / "0", folder / OLD_MODEL) if place.exists()), None)
+    yield from look_at_database(folder / DATABASE) if largest is None else look_at_model(largest)
