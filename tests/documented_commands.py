@@ -248,19 +248,28 @@ class Reader:
         self.session = None
 
     def _remark(self, command: Command, code: int, stopped: bool, said: str) -> str:
-        folder = Path(self.environment()["DATA"])
-        lacking = [name for name in re.findall(r"\$\{?DATA\}?/([\w.-]+)", command.text) if not (folder / name).exists()]
-        lacking += [name for name in self.absent if re.search(rf"(?<![\w/]){re.escape(name)}(?![\w-])", command.text)]
-        if lacking:
-            self.absent |= set(re.findall(r"--out (\S+)", command.text))
-            one_sentence = code == 2 and "Traceback" not in said
-            return (
-                "data not at hand" if one_sentence else f"FAILED: should end with 2 and a sentence, without {lacking}"
-            )
+        folder, text = Path(self.environment()["DATA"]), command.text
+        named = re.findall(r"\$DATA/([\w.-]+)|environ\[\"DATA\"\] \+ \"/([\w.-]+)", text)
+        lacking = [name for names in named for name in names if name and not (folder / name).exists()]
+        if lacking or (code != 0 and mentions(text, self.absent)):
+            self.absent |= outputs(text)
+            ours = command.kind == "shell" and re.match("keypatch|python", text)
+            ended_well = code == 2 and "Traceback" not in said if ours else code != 0
+            return "data not at hand" if ended_well else f"FAILED: should end with 2 and a sentence, without {lacking}"
         if stopped:
             remark = f"stopped after {self.limit:.0f} s"
             return remark if code in ENDED_BY_SIGINT and "Traceback" not in said else f"FAILED: {remark}, ended badly"
         return "" if code == 0 else f"FAILED: {(said.strip().splitlines() or [''])[-1][:120]}"
+
+
+def outputs(text: str) -> set[str]:
+    """What the command would have written, and the folders of it."""
+    named = {name.rstrip("/") for name in re.findall(r"(?:--out |-d |^mv .* )([^\s;]+)(?=$|\s|;)", text)}
+    return named | {name.split("/")[0] for name in named} - {"runs"}
+
+
+def mentions(text: str, names: set[str]) -> bool:
+    return any(re.search(rf"(?<![\w/]){re.escape(name)}(?![\w-])", text) for name in names)
 
 
 # Reads [source, log] and answers with the exit code that a script with the session's blocks would have had.
@@ -298,10 +307,12 @@ def run_page(page: Path, folder: Path, limit: float = 240, short: bool = False) 
     folder.mkdir(parents=True)
     lay_out(folder, page.read_text(encoding="utf-8"))
     reader = Reader(folder, limit, folder.with_suffix(".log"))
+    left_out = set[str]()
     try:
         for command in find_commands(page):
-            if short and LONG.search(command.text):
-                yield Row(command, None, 0, "left out: takes minutes")
+            if short and (LONG.search(command.text) or mentions(command.text, left_out)):
+                left_out |= outputs(command.text)
+                yield Row(command, None, 0, "left out: takes minutes, or needs what does")
             else:
                 yield reader.run(command)
     finally:
