@@ -90,6 +90,8 @@ def test_a_wrong_argument_is_named_with_its_remedy(
         (["--set", "network.dropout=1.5"], "dropout is 1.5; it must be at most 1"),
         (["--set", "sampler.pairs=0"], "sampler.pairs is 0; it must be 1 or more"),
         (["--set", "optimizer.lr=-1"], "lr is -1.0; it must be 0 or more"),
+        (["--set", "augment.rotation=-1"], "rotation is -1.0; it must be 0 or more"),
+        (["--set", "augment.crop=1"], "crop is 1.0; it must be below 1"),
         (["--set", "loss=" + 5000 * "["], "nested too deeply"),
         (["--set", "network=" + 5000 * "{a="], "nested too deeply"),
     ],

@@ -10,6 +10,8 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
+from keypatch.settings import check_fields, option
+
 Flips = Literal["none", "dihedral", "hardnet", "hynet"]
 Floats = NDArray[np.float64]
 Shape = tuple[int, int]  # pairs, views
@@ -24,16 +26,19 @@ class Augmentation:
     """
 
     flips: Flips = "dihedral"
-    detector_noise: float = 1.0
-    noise_angle: float = 10.0  # degrees
-    noise_log_scale: float = 0.13
-    noise_shift: float = 0.6  # sigmas of the interest point, in x and in y
-    noise_anisotropy: float = 0.08  # log of the ratio of the axes, halved
-    rotation: float = 0.0  # degrees, uniform in +-rotation (HardNet's option: 5)
-    crop: float = 0.0  # area uniform in 1-crop..1, sides' ratio in 0.9..1.1 (HardNet's option: 0.1)
-    brightness: float = 0.0  # standard deviation, grey levels
-    contrast: float = 0.0  # standard deviation of its logarithm
+    detector_noise: float = option(1.0, least=0)
+    noise_angle: float = option(10.0, least=0)  # degrees
+    noise_log_scale: float = option(0.13, least=0)
+    noise_shift: float = option(0.6, least=0)  # sigmas of the interest point, in x and in y
+    noise_anisotropy: float = option(0.08, least=0)  # log of the ratio of the axes, halved
+    rotation: float = option(0.0, least=0)  # degrees, uniform in +-rotation (HardNet's option: 5)
+    crop: float = option(0.0, least=0, below=1)  # area uniform in 1-crop..1, sides' ratio in 0.9..1.1 (HardNet's: 0.1)
+    brightness: float = option(0.0, least=0)  # standard deviation, grey levels
+    contrast: float = option(0.0, least=0)  # standard deviation of its logarithm
     shared: tuple[Literal["flips", "crop", "light"], ...] = ("flips",)
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     def __call__(self, patches: Tensor, patch_sigmas: float, rng: np.random.Generator) -> Tensor:
         """Changed patches on the device of `patches`, (n, views, side, side), usually two views; values 0..255.
