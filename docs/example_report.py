@@ -51,7 +51,7 @@ def photograph(page: Path, picture: Path) -> bool:
         browser.open(page, WIDTH, round(bottom) + 16)
         browser.move(left + 0.45 * (right - left), (top + bottom) / 2)
         browser.shot(picture, whole=False)
-    Image.open(picture).convert("RGB").quantize(64).save(picture, optimize=True)  # a third of the bytes
+    Image.open(picture).convert("RGB").quantize(128).save(picture, optimize=True)  # half of the bytes
     return True
 
 

@@ -138,3 +138,9 @@ def test_rich_is_imported_only_for_a_bar() -> None:
         "import sys, keypatch.progress as p; p.ProgressBar(); sys.exit('rich' in sys.modules or 'numpy' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_count_says_what_it_counts() -> None:
+    for silent in (Progress(), ProgressBar(io.StringIO()), Progress.of(lambda *_: None)):
+        with pytest.raises(TypeError, match="unit"):
+            silent.count(1, 2)  # type: ignore[call-arg]
