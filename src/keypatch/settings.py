@@ -42,7 +42,7 @@ def option(
 ) -> Any:
     """A dataclass field with a help text: `ratio: float = option(0.9, "Ratio test; 1 disables it.", above=0)`.
 
-    `limits` are least, above, most and below, of a number or of each in a tuple: `check_fields` holds them.
+    `limits` are least, above, most and below, of a number or of each in a tuple: `CheckedFields` holds them.
     """
     metadata = {"about": about, "limits": limits}
     if factory is not None:
@@ -238,25 +238,28 @@ def _number_or_word(text: str) -> int | float | str:
     return text
 
 
-def check_fields(value: Any) -> None:
-    """RecipeError if a field of a Literal holds another word, or a number lies outside the limits of its `option`.
+class CheckedFields:
+    """A dataclass that derives from this checks its fields whenever it is made.
 
-    So it is if a part has the type of a parent, whose other defaults nobody asked for.
+    RecipeError if a field of a Literal holds another word, or a number lies outside the limits of its `option`; or if a
+    part has the type of a parent, whose other defaults nobody asked for.
     """
-    hints = get_type_hints(type(value))
-    for field in dataclasses.fields(value):
-        given, hint = getattr(value, field.name), hints[field.name]
-        if dataclasses.is_dataclass(hint) and isinstance(hint, type) and not isinstance(given, hint):
-            instead = repr(given).replace(type(given).__name__, hint.__name__, 1)
-            raise RecipeError(f"{field.name} must be {hint.__name__}, which has other defaults. Use {instead}.")
-        if choices(hint):
-            checked(given, hint, field.name)
-        for kind, limit in field.metadata.get("limits", {}).items():
-            words, holds = _LIMITS[kind]
-            numbers = given if isinstance(given, tuple) else (given,)
-            if not all(number is None or (holds(number, limit) and number < math.inf) for number in numbers):
-                must = "finite" if math.inf in numbers else words.format(limit)
-                raise RecipeError(f"{field.name} is {shown(given)}; it must be {must}.")
+
+    def __post_init__(self: Any) -> None:
+        hints = get_type_hints(type(self))
+        for field in dataclasses.fields(self):
+            given, hint = getattr(self, field.name), hints[field.name]
+            if dataclasses.is_dataclass(hint) and isinstance(hint, type) and not isinstance(given, hint):
+                instead = repr(given).replace(type(given).__name__, hint.__name__, 1)
+                raise RecipeError(f"{field.name} must be {hint.__name__}, which has other defaults. Use {instead}.")
+            if choices(hint):
+                checked(given, hint, field.name)
+            for kind, limit in field.metadata.get("limits", {}).items():
+                words, holds = _LIMITS[kind]
+                numbers = given if isinstance(given, tuple) else (given,)
+                if not all(number is None or (holds(number, limit) and number < math.inf) for number in numbers):
+                    must = "finite" if math.inf in numbers else words.format(limit)
+                    raise RecipeError(f"{field.name} is {shown(given)}; it must be {must}.")
 
 
 def build(kind: Any, values: Mapping[str, Any], where: str, types: Types | None = None) -> Any:

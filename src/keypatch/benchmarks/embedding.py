@@ -15,7 +15,7 @@ from keypatch.metrics import agreement, bootstrap, bootstrap_mean, drawn_agreeme
 from keypatch.patches import PatchSet, open_patches
 from keypatch.patches.online_products import choose_list
 from keypatch.progress import Progress
-from keypatch.settings import check_fields, option
+from keypatch.settings import CheckedFields, option
 
 KS = (1, 10, 100, 1000)
 
@@ -23,14 +23,11 @@ Labels = NDArray[np.int64]  # (n,)
 
 
 @dataclass(frozen=True)
-class Embedding:
+class Embedding(CheckedFields):
     """How the clusters are found that are compared with the classes."""
 
     starts: int = option(3, "Runs of k-means, each from a different random start.", least=1)
     seed: int = option(0, "Random seed of the first run.", least=0)
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
 
 def evaluate_embedding(

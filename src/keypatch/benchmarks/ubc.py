@@ -31,7 +31,7 @@ from keypatch.metrics.ranking import squared_lengths
 from keypatch.patches import Pairs, PatchSet, open_patches
 from keypatch.patches.phototour import find_pair_lists
 from keypatch.progress import Progress
-from keypatch.settings import check_fields, option
+from keypatch.settings import CheckedFields, option
 
 LIST_SCORES = ("fpr95", "ap", "auc")
 BINS = 100  # of the cosines, from -1 to 1
@@ -43,15 +43,12 @@ SPREAD_PAIRS = 100_000
 
 
 @dataclass(frozen=True)
-class Ubc:
+class Ubc(CheckedFields):
     """How PhotoTour patches are scored, and what the result holds beside scores and curves."""
 
     rule: FprRule = option("rank", "Definition of FPR95.")
     intervals: bool = option(True, "Compute confidence intervals by resampling pairs and points.")
     pictures: bool = option(True, "Include pictures of the hardest pairs of every list.")
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
 
 def evaluate_ubc(

@@ -12,7 +12,7 @@ from keypatch.detection.detector import Detector, Orientations, keep_orientation
 from keypatch.detection.keynet import KeyNet
 from keypatch.geometry import Keypoints, from_opencv
 from keypatch.parts import table
-from keypatch.settings import Types, check_fields, checked, option
+from keypatch.settings import CheckedFields, Types, checked, option
 
 PATCH = 31  # pixels of a pyramid level: what ORB's descriptor covers, and OpenCV calls the size
 PATCH_SIGMAS = 12  # what SIFT's descriptor covers, in sigmas
@@ -97,7 +97,7 @@ def _in_photo(pixel: NDArray[np.float64], side: int, nominal: NDArray[np.float64
 
 
 @dataclass(frozen=True)
-class Grid:
+class Grid(CheckedFields):
     """Upright places every `step` pixels, centred in the photograph, all of one sigma and one response.
 
     They come coarse to fine, so that any budget, which keeps the first of equals, covers the whole photograph.
@@ -107,9 +107,6 @@ class Grid:
 
     step: float = option(16.0, least=1)
     sigma: float = option(2.0, above=0)
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
     def __call__(self, image: NDArray[np.uint8]) -> Keypoints:
         require_grey(image, "The grid")

@@ -19,7 +19,7 @@ from keypatch.errors import KeypatchError
 from keypatch.files import hash_file
 from keypatch.geometry import Keypoints, PatchCutter
 from keypatch.images import PIXEL_LIMIT, ImageLike, as_grey, as_png
-from keypatch.settings import brief, check_fields, option
+from keypatch.settings import CheckedFields, brief, option
 
 DESCRIPTOR = "hynet-notredame"  # the descriptor that is used unless another is named
 
@@ -76,7 +76,7 @@ _SIFT_SIDE, _SIFT_SIGMAS = 29, 18.0
 
 
 @dataclass(frozen=True)
-class Extraction:
+class Extraction(CheckedFields):
     """Which keypoints of a photograph are described, and how much of it each descriptor sees.
 
     The name of a detector stands for it with its usual settings; `keypatch.detection` has the detectors themselves.
@@ -101,7 +101,7 @@ class Extraction:
     def __post_init__(self) -> None:
         if isinstance(self.detector, str):
             object.__setattr__(self, "detector", make_detector(self.detector))
-        check_fields(self)
+        super().__post_init__()
 
     def settings(self, describer: Describer) -> dict[str, Setting]:
         """Everything that the features depend on, as plain values by name."""
@@ -121,7 +121,7 @@ class Extraction:
 
 
 @dataclass(frozen=True)
-class FileOptions:
+class FileOptions(CheckedFields):
     """How photographs are read and features are written.
 
     >>> kp.FileOptions(turn_by_exif=True, workers=2).half
@@ -134,9 +134,6 @@ class FileOptions:
     sigma: float | None = option(None, "Scale in pixels for keypoints from a file without scales.", above=0)
     half: bool = option(False, "Store descriptors as float16, which halves the file.")
     workers: int = option(1, "Photos described in parallel, in threads that share the CPU cores.", least=1)
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
 
 def extract(

@@ -26,7 +26,7 @@ from keypatch.matching.verification import FEWEST, require_intrinsics, verify
 from keypatch.metrics import transfer_errors
 from keypatch.progress import Callback, Progress, counted
 from keypatch.provenance import provenance
-from keypatch.settings import check_fields, option
+from keypatch.settings import CheckedFields, option
 from keypatch.zoo.loading import load
 
 # Of 15 pairs of unrelated photos (six of scikit-image at twice their size, some 2,048 keypoints each, no ratio test),
@@ -41,14 +41,14 @@ _MODEL_NAMES = {"F": "fundamental matrix", "E": "essential matrix", "H": "homogr
 
 
 @dataclass(frozen=True, eq=False)
-class Truth:
+class Truth(CheckedFields):
     """The true homography, x1 ~ H x0, and how many pixels off a match still counts as right."""
 
     homography: NDArray[np.float64]
     within: float = option(3.0, above=0)
 
     def __post_init__(self) -> None:
-        check_fields(self)
+        super().__post_init__()
         if self.homography.shape != (3, 3) or not np.isfinite(self.homography).all():
             raise KeypatchError(f"A homography must be a finite 3x3 matrix; found shape {self.homography.shape}.")
 

@@ -4,7 +4,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from keypatch.errors import KeypatchError
-from keypatch.settings import brief, check_fields, option
+from keypatch.settings import CheckedFields, brief, option
 
 Mode = Literal["mutual", "one-way"]
 Sides = Literal["both", "first"]
@@ -14,7 +14,7 @@ Estimator = Literal["magsac", "poselib", "degensac"]
 
 
 @dataclass(frozen=True)
-class Matching:
+class Matching(CheckedFields):
     """Which nearest neighbours are matches, and how matches are verified by the geometry of the two views.
 
     The default ratio was chosen by measuring: docs/results/defaults.md.
@@ -39,7 +39,7 @@ class Matching:
     __repr__ = brief
 
     def __post_init__(self) -> None:
-        check_fields(self)
+        super().__post_init__()
         if self.estimator == "degensac" and self.model not in ("F", None):
             raise KeypatchError(
                 f'degensac only estimates fundamental matrices. Use model "F", or magsac for "{self.model}".'

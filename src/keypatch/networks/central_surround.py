@@ -11,13 +11,13 @@ from keypatch.errors import RecipeError
 from keypatch.networks.l2net import L2Net
 from keypatch.networks.patch_network import MOST, PatchNetwork, unit_length
 from keypatch.networks.preprocessing import Preprocessing
-from keypatch.settings import check_fields, option
+from keypatch.settings import CheckedFields, option
 
 CENTRAL_SURROUND_INPUT = Preprocessing(size=64, normalization="patch")
 
 
 @dataclass(frozen=True)
-class CentralSurround:
+class CentralSurround(CheckedFields):
     """Two L2-Nets with weights of their own, each giving half of the descriptor.
 
     Both halves are scaled to unit length, then the whole is, as every descriptor of ours: all distances are those of
@@ -30,9 +30,6 @@ class CentralSurround:
     dropout: float = option(0.3, least=0, most=1)
     gain: float = 0.6
     preprocessing: Preprocessing = CENTRAL_SURROUND_INPUT
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
     def build(self) -> PatchNetwork:
         size = self.preprocessing.size

@@ -8,13 +8,13 @@ from torch import nn
 from keypatch.errors import RecipeError
 from keypatch.networks.patch_network import MOST, PatchNetwork
 from keypatch.networks.preprocessing import Preprocessing
-from keypatch.settings import check_fields, option
+from keypatch.settings import CheckedFields, option
 
 EMBEDDING_INPUT = Preprocessing(size=64, normalization="fixed", mean=0.5, std=0.5)
 
 
 @dataclass(frozen=True)
-class EmbeddingNet:
+class EmbeddingNet(CheckedFields):
     """`blocks` times convolution 3x3, batch normalization, ReLU and max pooling, then a linear layer."""
 
     dim: int = option(64, least=1, most=MOST)
@@ -25,9 +25,6 @@ class EmbeddingNet:
     dropout: float = option(0.0, "Before the linear layer.", least=0, most=1)
     unit_length: bool = True  # how embeddings are compared; Song et al. compare raw ones
     preprocessing: Preprocessing = EMBEDDING_INPUT
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
     def build(self) -> PatchNetwork:
         side, inside = self.preprocessing.size >> self.blocks, 1

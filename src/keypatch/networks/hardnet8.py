@@ -9,11 +9,11 @@ from torch import Tensor, nn
 from keypatch.networks.l2net import HARDNET_INPUT, initialize_orthogonal, map_side, trunk_shape
 from keypatch.networks.patch_network import MOST, PatchNetwork, unit_length
 from keypatch.networks.preprocessing import Preprocessing
-from keypatch.settings import check_fields, option
+from keypatch.settings import CheckedFields, option
 
 
 @dataclass(frozen=True)
-class HardNet8:
+class HardNet8(CheckedFields):
     """HardNet with a seventh 3x3 convolution of 8 * width channels (Pultar et al. 2020).
 
     It is trained with `dim` equal to `features`; the published descriptor keeps `dim=128` principal components of the
@@ -26,9 +26,6 @@ class HardNet8:
     dropout: float = option(0.3, least=0, most=1)
     gain: float = 0.6
     preprocessing: Preprocessing = HARDNET_INPUT
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
     def build(self) -> PatchNetwork:
         layers: OrderedDict[str, nn.Module] = OrderedDict()

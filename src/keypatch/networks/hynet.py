@@ -10,14 +10,14 @@ from keypatch.networks.frn import FilterResponse
 from keypatch.networks.l2net import initialize_orthogonal, map_side, trunk_shape
 from keypatch.networks.patch_network import MOST, PatchNetwork
 from keypatch.networks.preprocessing import Preprocessing
-from keypatch.settings import check_fields, option
+from keypatch.settings import CheckedFields, option
 
 HYNET_INPUT = Preprocessing(value_range=255.0)
 SDGMNET_INPUT = Preprocessing(value_range=1.0, resize="antialias")
 
 
 @dataclass(frozen=True)
-class HyNet:
+class HyNet(CheckedFields):
     """FRN and TLU after each convolution and on the patch itself; only the last normalization sees the batch.
 
     The patch must come as it is, 0..255 (SDGMNet: 0..1, `SDGMNET_INPUT`): the first FRN divides by the root mean square
@@ -36,9 +36,6 @@ class HyNet:
     gain: float = 0.0  # of an orthogonal initialization; 0 = torch's default, as the authors have it
     normalization: Literal["frn", "batch", "instance"] = "frn"
     preprocessing: Preprocessing = HYNET_INPUT
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
     def build(self) -> PatchNetwork:
         frn = self.normalization == "frn"

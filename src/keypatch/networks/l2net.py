@@ -7,14 +7,14 @@ from torch import nn
 
 from keypatch.networks.patch_network import MOST, PatchNetwork
 from keypatch.networks.preprocessing import Preprocessing
-from keypatch.settings import check_fields, option
+from keypatch.settings import CheckedFields, option
 
 HARDNET_INPUT = Preprocessing(normalization="patch")
 SOSNET_INPUT = Preprocessing(value_range=255.0, normalization="instance")
 
 
 @dataclass(frozen=True)
-class L2Net:
+class L2Net(CheckedFields):
     """Six 3x3 convolutions and one over the whole map, each followed by batch normalization without affine part.
 
     The defaults are HardNet's; SOSNet's network is `L2Net(dropout=0.1, preprocessing=SOSNET_INPUT)`.
@@ -27,9 +27,6 @@ class L2Net:
     dropout: float = option(0.3, least=0, most=1)
     gain: float = 0.6  # of the orthogonal initialization; 0 = torch's default initialization
     preprocessing: Preprocessing = HARDNET_INPUT
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
     def build(self) -> PatchNetwork:
         layers: OrderedDict[str, nn.Module] = OrderedDict()

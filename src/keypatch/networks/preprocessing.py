@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from keypatch.errors import KeypatchError
-from keypatch.settings import check_fields, option
+from keypatch.settings import CheckedFields, option
 
 _FLAT = 1e-4  # of the value range: below it, x - mean is rounding noise that the division would blow up
 _PATCH_EPS = 1e-7  # HardNet
@@ -16,7 +16,7 @@ _INSTANCE_EPS = 1e-5  # torch's InstanceNorm2d, as in SOSNet and TFeat
 
 
 @dataclass(frozen=True)
-class Preprocessing:
+class Preprocessing(CheckedFields):
     """From uint8 patches of any size to the network's input.
 
     `normalization`: "none"; "patch", HardNet's (x - mean) / (std + 1e-7) with N-1 in the std; "instance", SOSNet's and
@@ -33,9 +33,6 @@ class Preprocessing:
     mean: float = 0.0
     std: float = option(1.0, above=0)
     patch_sigmas: float = option(24.0, above=0)
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
 
 def prepare(patches: Tensor, preprocessing: Preprocessing) -> Tensor:

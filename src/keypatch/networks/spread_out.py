@@ -9,14 +9,14 @@ from torch import Tensor, nn
 from keypatch.errors import RecipeError
 from keypatch.networks.patch_network import MOST, PatchNetwork
 from keypatch.networks.preprocessing import Preprocessing
-from keypatch.settings import check_fields, option
+from keypatch.settings import CheckedFields, option
 
 # The authors normalize by the mean and deviation of the training set; here always by PhotoTour Liberty's, in 0..1.
 SPREAD_OUT_INPUT = Preprocessing(size=64, normalization="fixed", mean=0.443728, std=0.201979)
 
 
 @dataclass(frozen=True)
-class SpreadOutNet:
+class SpreadOutNet(CheckedFields):
     """Three times convolution (7x7, 6x6, 5x5), batch normalization, ReLU and max pooling, then a linear layer.
 
     Ordinary batch normalization, one mean per channel; the authors' code has one per channel and pixel.
@@ -27,9 +27,6 @@ class SpreadOutNet:
         32, "Channels of the first convolution; the others have 2 and 4 times as many.", least=1, most=MOST
     )
     preprocessing: Preprocessing = SPREAD_OUT_INPUT
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
     def build(self) -> PatchNetwork:
         layers: OrderedDict[str, nn.Module] = OrderedDict()

@@ -8,13 +8,13 @@ from torch import nn
 from keypatch.errors import RecipeError
 from keypatch.networks.patch_network import MOST, PatchNetwork
 from keypatch.networks.preprocessing import Preprocessing
-from keypatch.settings import check_fields, option
+from keypatch.settings import CheckedFields, option
 
 TFEAT_INPUT = Preprocessing(value_range=255.0, normalization="instance")
 
 
 @dataclass(frozen=True)
-class TFeat:
+class TFeat(CheckedFields):
     """Conv 7x7, tanh, max pooling, conv 6x6, tanh, linear, tanh; descriptors compared by their raw distance.
 
     HardTFeat, the same network under HardNet's loss, has `unit_length=True`.
@@ -24,9 +24,6 @@ class TFeat:
     width: int = option(32, "Channels of the first convolution; the second has twice as many.", least=1, most=MOST)
     unit_length: bool = False
     preprocessing: Preprocessing = TFEAT_INPUT
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
     def build(self) -> PatchNetwork:
         side = (self.preprocessing.size - 6) // 2 - 5

@@ -6,7 +6,7 @@ from pathlib import Path
 from keypatch.features.extraction import Extraction
 from keypatch.images import PIXEL_LIMIT
 from keypatch.matching.matching import Matching
-from keypatch.settings import brief, check_fields, option
+from keypatch.settings import CheckedFields, brief, option
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Inputs:
 
 
 @dataclass(frozen=True)
-class Mapping:
+class Mapping(CheckedFields):
     """What COLMAP is told; `camera_model`, `focal` and `share_camera` are for photos whose camera is not known.
 
     >>> kp.Mapping(focal=1200, share_camera=True).max_error
@@ -58,9 +58,6 @@ class Mapping:
     )
 
     __repr__ = brief
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
 
 MATCHING = Matching(ratio=0.85, model=None)  # stricter than `match` (docs/results/defaults.md); COLMAP verifies

@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 
-from keypatch.settings import check_fields, option
+from keypatch.settings import CheckedFields, option
 
 
 @dataclass(frozen=True)
-class Conditions:
+class Conditions(CheckedFields):
     """How a run is computed, which must not change what it computes beyond rounding.
 
     >>> kp.Conditions(device="cpu", threads=1).keep
@@ -22,6 +22,3 @@ class Conditions:
     keep: tuple[float, ...] = option(
         (), "Also keep the weights at this fraction of the run, such as 0.5; may be repeated.", above=0, most=1
     )
-
-    def __post_init__(self) -> None:
-        check_fields(self)

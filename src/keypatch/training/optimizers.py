@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from keypatch.parts import table
-from keypatch.settings import check_fields, option
+from keypatch.settings import CheckedFields, option
 
 Parameters = list[dict[str, Any]]  # groups of torch's optimizers: "params", and "scale", a factor on the rate
 
@@ -24,7 +24,7 @@ def parameter_groups(network: nn.Module, last_layer: float = 1.0) -> Parameters:
 
 
 @dataclass(frozen=True)
-class SGD:
+class SGD(CheckedFields):
     """Momentum buffer b = momentum * b + (1 - dampening) * gradient: lr 10 with dampening 0.9 is lr 1 without."""
 
     lr: float = option(1.0, least=0)
@@ -32,15 +32,12 @@ class SGD:
     dampening: float = 0.0
     weight_decay: float = option(1e-4, least=0)
 
-    def __post_init__(self) -> None:
-        check_fields(self)
-
     def build(self, parameters: Parameters) -> torch.optim.Optimizer:
         return torch.optim.SGD(parameters, self.lr, self.momentum, self.dampening, self.weight_decay)
 
 
 @dataclass(frozen=True)
-class Adam:
+class Adam(CheckedFields):
     """Kingma and Ba, with weight decay added to the gradient."""
 
     lr: float = option(0.01, least=0)
@@ -49,15 +46,12 @@ class Adam:
     eps: float = option(1e-8, least=0)
     weight_decay: float = option(0.0, least=0)
 
-    def __post_init__(self) -> None:
-        check_fields(self)
-
     def build(self, parameters: Parameters) -> torch.optim.Optimizer:
         return torch.optim.Adam(parameters, self.lr, (self.beta1, self.beta2), self.eps, self.weight_decay)
 
 
 @dataclass(frozen=True)
-class AdamW:
+class AdamW(CheckedFields):
     """Adam with decoupled weight decay."""
 
     lr: float = option(0.001, least=0)
@@ -65,9 +59,6 @@ class AdamW:
     beta2: float = option(0.999, least=0, below=1)
     eps: float = option(1e-8, least=0)
     weight_decay: float = option(0.01, least=0)
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
     def build(self, parameters: Parameters) -> torch.optim.Optimizer:
         return torch.optim.AdamW(parameters, self.lr, (self.beta1, self.beta2), self.eps, self.weight_decay)

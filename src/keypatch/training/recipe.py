@@ -18,13 +18,13 @@ from keypatch.losses import (
 )
 from keypatch.networks import NETWORKS, NetworkSpec
 from keypatch.sampling import SAMPLERS, AdaptivePairs, Augmentation, RandomTriplets, Sampler
-from keypatch.settings import Types, Unregistered, check_fields, option
+from keypatch.settings import CheckedFields, Types, Unregistered, option
 from keypatch.training.optimizers import OPTIMIZERS, Optimizer
 from keypatch.training.schedules import SCHEDULES, Schedule
 
 
 @dataclass(frozen=True)
-class Recipe:
+class Recipe(CheckedFields):
     """Network, data order, augmentation, loss, optimizer, schedule and budget of a training.
 
     >>> from dataclasses import replace
@@ -55,7 +55,7 @@ class Recipe:
     seed: int = option(0, "Of all random numbers.", least=0, most=2**32 - 1)
 
     def __post_init__(self) -> None:
-        check_fields(self)
+        super().__post_init__()
         if not self.loss:
             raise RecipeError("A recipe needs at least one loss term.")
         batch = getattr(self.sampler, "pairs", None)

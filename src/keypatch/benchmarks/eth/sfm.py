@@ -38,7 +38,7 @@ from keypatch.describers.protocol import Describer
 from keypatch.features import Extraction
 from keypatch.matching.matching import Matching, Sides
 from keypatch.progress import Progress, interruptible
-from keypatch.settings import check_fields, option, other_default
+from keypatch.settings import CheckedFields, option, other_default
 
 
 @dataclass(frozen=True, repr=False)
@@ -50,7 +50,7 @@ class SfmMatching(ColmapMatching):
 
 
 @dataclass(frozen=True)
-class Sfm:
+class Sfm(CheckedFields):
     """How a set is matched and reconstructed."""
 
     extraction: Extraction = option(factory=Extraction)
@@ -65,7 +65,7 @@ class Sfm:
     folder: str | None = option(None, "Folder for the binary files, database and model; none: the cache.")
 
     def __post_init__(self) -> None:
-        check_fields(self)
+        super().__post_init__()
         refuse_idle("matching", self.matching, VERIFICATION, "COLMAP verifies the matches with its defaults.")
 
     def of_matches(self) -> dict[str, Any]:

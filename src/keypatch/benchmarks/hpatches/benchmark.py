@@ -24,11 +24,11 @@ from keypatch.errors import DataError, KeypatchError
 from keypatch.metrics.listed import ApRule, Ties
 from keypatch.progress import Progress
 from keypatch.provenance import Provenance, provenance
-from keypatch.settings import check_fields, option
+from keypatch.settings import CheckedFields, option
 
 
 @dataclass(frozen=True)
-class Hpatches:
+class Hpatches(CheckedFields):
     """Which sequences and lists are scored, and by which rules; the public tool's are ties="public" and the others."""
 
     split: str = option(EVERY, "a, b, c, full, illum, view, a split of the tasks folder, or all sequences present.")
@@ -43,7 +43,7 @@ class Hpatches:
     write: str | None = option(None, "Also save the descriptors as csv in this folder.")
 
     def __post_init__(self) -> None:
-        check_fields(self)
+        super().__post_init__()
         if self.sequences and self.split != EVERY:
             raise KeypatchError(
                 f'sequences works with split all only, and the split is "{self.split}". Leave one of them out.'

@@ -32,13 +32,13 @@ from keypatch.features import Features
 from keypatch.files import hash_folder, hold_chosen_folder
 from keypatch.progress import Progress
 from keypatch.provenance import provenance
-from keypatch.settings import check_fields, option
+from keypatch.settings import CheckedFields, option
 
 CAMERA_MODEL = "SIMPLE_RADIAL"  # COLMAP's own choice, and so the challenge's
 
 
 @dataclass(frozen=True)
-class Multiview:
+class Multiview(CheckedFields):
     """How bags of photographs are matched and mapped; the defaults are the challenge's with 2,048 keypoints."""
 
     extraction: ChallengeExtraction = option(factory=ChallengeExtraction)
@@ -55,7 +55,7 @@ class Multiview:
     seed: int = option(0, "Random seed of the drawn bags and of COLMAP (which runs in one thread).", least=0)
 
     def __post_init__(self) -> None:
-        check_fields(self)
+        super().__post_init__()
         refuse_idle("matching", self.matching, VERIFICATION, "COLMAP verifies the matches: see max_error.")
         if not self.bags or min(self.bags) < SMALLEST_MODEL or len(set(self.bags)) < len(self.bags):
             raise KeypatchError(f"Bag sizes must be {SMALLEST_MODEL} or more, each given once; found {self.bags}.")

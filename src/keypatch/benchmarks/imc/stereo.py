@@ -23,7 +23,7 @@ from keypatch.features import Features
 from keypatch.files import hash_folder
 from keypatch.matching.matching import Estimator, Matching
 from keypatch.progress import Progress
-from keypatch.settings import check_fields, option, other_default
+from keypatch.settings import CheckedFields, option, other_default
 
 # Pixels, tuned by the challenge's authors; poselib was not among their estimators and gets what its kin got.
 THRESHOLDS: dict[Estimator, float] = {"degensac": 0.5, "magsac": 1.25, "poselib": 0.5}
@@ -40,7 +40,7 @@ class StereoMatching(Matching):
 
 
 @dataclass(frozen=True)
-class Stereo:
+class Stereo(CheckedFields):
     """How photographs are matched and their poses estimated; the defaults are the challenge's with 2,048 keypoints."""
 
     extraction: ChallengeExtraction = option(factory=ChallengeExtraction)
@@ -53,7 +53,7 @@ class Stereo:
     reach: int | None = option(None, "Only pairs at most this many photos apart in name order.", least=1)
 
     def __post_init__(self) -> None:
-        check_fields(self)
+        super().__post_init__()
         refuse_idle("matching", self.matching, ("model", "seed"), "Poses are estimated with every one of seeds.")
         if self.tuned:
             why = "The challenge tuned the threshold for the estimator."

@@ -26,7 +26,7 @@ from keypatch.matching.verification import verify
 from keypatch.metrics import Curve, bootstrap, corner_error, recall_area, share_within, transfer_errors
 from keypatch.progress import Progress, track
 from keypatch.provenance import provenance
-from keypatch.settings import check_fields, option, other_default
+from keypatch.settings import CheckedFields, option, other_default
 
 WITHIN = tuple(range(1, 11))  # pixels: matches that are right
 RIGHT = 3  # pixels: of those that are counted, and drawn in green
@@ -45,7 +45,7 @@ class PlanarMatching(Matching):
 
 
 @dataclass(frozen=True)
-class Homography:
+class Homography(CheckedFields):
     """How planar sequences are scored."""
 
     extraction: Extraction = option(factory=Extraction)
@@ -58,7 +58,7 @@ class Homography:
     pictures: bool = option(True, "Draw the matches of one pair.")
 
     def __post_init__(self) -> None:
-        check_fields(self)
+        super().__post_init__()
         why = "Homographies are estimated with every one of seeds."
         refuse_idle("matching", self.matching, ("model", "seed"), why)
         if not self.seeds:

@@ -19,11 +19,11 @@ from keypatch.matching.matching import Matching
 from keypatch.matching.neighbours import match_descriptors
 from keypatch.metrics import Curve, bootstrap, bootstrap_mean
 from keypatch.progress import Progress, track
-from keypatch.settings import check_fields, option
+from keypatch.settings import CheckedFields, option
 
 
 @dataclass(frozen=True)
-class Rotation:
+class Rotation(CheckedFields):
     """By how much photographs are turned, and which frames count as the same afterwards."""
 
     extraction: Extraction = option(factory=Extraction)
@@ -31,9 +31,6 @@ class Rotation:
     pixels: float = option(3.0, "Largest distance in pixels between corresponding frames.")
     octaves: float = option(0.25, "Largest scale difference between corresponding frames, in octaves.")
     degrees: float = option(15.0, "Largest angle difference between corresponding frames, in degrees.")
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
     @property
     def turns(self) -> tuple[int, ...]:
