@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
-from keypatch.settings import check_fields, option
+from keypatch.settings import CheckedFields, option
 
 Flips = Literal["none", "dihedral", "hardnet", "hynet"]
 Floats = NDArray[np.float64]
@@ -18,7 +18,7 @@ Shape = tuple[int, int]  # pairs, views
 
 
 @dataclass(frozen=True)
-class Augmentation:
+class Augmentation(CheckedFields):
     """Changes drawn for each pair; those named in `shared` are the same for all its patches.
 
     Detector noise is what an interest point detector gets wrong: standard deviations of angle, log scale, place and
@@ -36,9 +36,6 @@ class Augmentation:
     brightness: float = option(0.0, least=0)  # standard deviation, grey levels
     contrast: float = option(0.0, least=0)  # standard deviation of its logarithm
     shared: tuple[Literal["flips", "crop", "light"], ...] = ("flips",)
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
     def __call__(self, patches: Tensor, patch_sigmas: float, rng: np.random.Generator) -> Tensor:
         """Changed patches on the device of `patches`, (n, views, side, side), usually two views; values 0..255.
