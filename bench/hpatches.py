@@ -56,6 +56,9 @@ def main() -> None:
         return
     if not arguments.full and not (arguments.tool and arguments.python):
         parser.error("give --tool and --python, or --full")
+    for path in () if arguments.full else (arguments.tool, arguments.python):
+        if not path.exists():
+            parser.error(f"there is no {path}")
     with tempfile.TemporaryDirectory() as work:
         make_set(Path(work), FULL if arguments.full else arguments.sequences, arguments.points)
         rows = race(Path(work), arguments)
