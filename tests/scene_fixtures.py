@@ -41,8 +41,12 @@ class Scene:
 
 @pytest.fixture(scope="session")
 def scene(tmp_path_factory: pytest.TempPathFactory) -> Scene:
+    return make_scene(tmp_path_factory.mktemp("scene"))
+
+
+def make_scene(folder: Path) -> Scene:
     """Six views of 260 points in a box, without noise, every point in every view under another number."""
-    folder, rng = tmp_path_factory.mktemp("scene"), np.random.default_rng(3)
+    rng = np.random.default_rng(3)
     points = rng.uniform((-2, -1.5, -1), (2, 1.5, 1), (POINTS, 3))
     names = [f"{number}.png" for number in range(VIEWS)]
     rotations, centres, keypoints, order = [], [], {}, {}

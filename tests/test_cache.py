@@ -91,6 +91,18 @@ def test_a_user_without_a_home_has_a_private_cache_in_the_temporary_folder(
         cache_folder()
 
 
+@pytest.mark.skipif(os.name != "posix", reason="a home on another system")
+def test_a_home_that_is_not_there_and_cannot_be_made_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As of the user "nobody", whose home is /nonexistent."""
+    for name in ("XDG_CACHE_HOME", "KEYPATCH_CACHE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setenv("HOME", str(tmp_path / "absent" / "me"))
+    assert cache_folder().is_relative_to(tmp_path / "absent")  # can be made
+    monkeypatch.setattr(os, "access", lambda place, mode: False)  # root may write anywhere
+    assert cache_folder() == tmp_path / f"keypatch-{os.geteuid()}"
+
+
 def test_a_chosen_folder_that_is_a_file_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("words")
     with pytest.raises(KeypatchError, match="is a file, not a folder"), hold_chosen_folder(tmp_path / "file"):

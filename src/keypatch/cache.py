@@ -40,11 +40,14 @@ _enabled = ContextVar("enabled", default=True)
 def cache_folder() -> Path:
     """Where the cache lies: $KEYPATCH_CACHE, or the user's cache directory of the system.
 
-    A user without a home folder, as in some containers, has a private one in the system's temporary folder.
+    A user without a home folder, or with one that is not there, as in some containers, has a private one in the
+    system's temporary folder.
     """
     chosen = os.environ.get("KEYPATCH_CACHE")
     try:
-        return Path(chosen or user_cache_dir("keypatch", appauthor=False)).expanduser()
+        usual = Path(chosen or user_cache_dir("keypatch", appauthor=False)).expanduser()
+        if chosen or usual.exists() or os.access(_nearest(usual), os.W_OK):
+            return usual
     except RuntimeError:  # "~" of a user without one
         if chosen:
             raise KeypatchError(f"KEYPATCH_CACHE is {chosen}, but you have no home folder. Write it out.") from None
@@ -78,8 +81,13 @@ def is_cache_enabled() -> bool:
 
 def is_cache_writable() -> bool:
     """Whether results computed now are still there for the next evaluation."""
-    place = next(each for each in (cache_folder(), *cache_folder().absolute().parents) if each.exists())
+    place = _nearest(cache_folder())
     return is_cache_enabled() and place.is_dir() and os.access(place, os.W_OK)
+
+
+def _nearest(folder: Path) -> Path:
+    """The folder, or the first above it that is there."""
+    return next(each for each in (folder, *folder.absolute().parents) if each.exists())
 
 
 def keep_folder(kind: str, key: str, content: str) -> Path | None:
