@@ -37,7 +37,7 @@ PATIENCE = 30.0  # seconds until whatever a killed command has started must have
 CROWD = 4  # processes at once
 CROWDED = ("is being written by another process", "already holds a run", "already exists")
 FULL = ("file too large", "File too large", "disk", "space")
-LEFTOVERS = (".partial", ".unfinished", ".parts", ".tmp")
+LEFTOVERS = (".partial", ".scratch", ".unfinished", ".parts", ".tmp")
 VOLATILE = {
     "provenance",
     "seconds",

@@ -2,6 +2,7 @@
 
 import ctypes
 import hashlib
+import os
 import shutil
 import subprocess
 import sys
@@ -81,7 +82,15 @@ def _build(path: Path, flags: tuple[str, ...]) -> None:
     compiler = shutil.which("g++") or shutil.which("clang++")
     if compiler is None:
         raise FileNotFoundError("There is no compiler.")
-    subprocess.run([compiler, *flags, "-o", str(path), str(_SOURCE)], check=True, capture_output=True, timeout=120)
+    scratch = path.with_name(f"{path.name}.scratch")  # also for the compiler's own files, which it leaves when killed
+    shutil.rmtree(scratch, ignore_errors=True)
+    scratch.mkdir()
+    try:
+        words = [compiler, *flags, "-o", str(scratch / path.name), str(_SOURCE)]
+        subprocess.run(words, check=True, capture_output=True, timeout=120, env={**os.environ, "TMPDIR": str(scratch)})
+        (scratch / path.name).rename(path)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
     path.chmod(0o700)
 
 
