@@ -3,6 +3,7 @@
 import re
 import shutil
 import subprocess
+import signal
 import sys
 from collections.abc import Callable
 from inspect import signature
@@ -170,8 +171,13 @@ def test_a_script_ends_as_a_command_does(capsys: pytest.CaptureFixture[str]) -> 
 
 def test_main_exits_with_the_code_of_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["keypatch", "list", "nonsense"])
-    with pytest.raises(SystemExit) as end:
-        main.main()
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        with pytest.raises(SystemExit) as end:
+            main.main()
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
     assert end.value.code == 2
 
 

@@ -140,3 +140,16 @@ def test_an_interrupt_of_the_work_itself_is_told_by_the_command(
     finally:
         signal.signal(signal.SIGINT, before)
     assert f"{tmp_path / 'f.h5'} keeps what it has" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+def test_a_signal_after_the_last_line_tears_nothing(name: str) -> None:
+    """Libraries clean up while Python ends; an interrupt there was a trace below a finished result."""
+    script = (
+        "import atexit, os, signal, sys\nfrom keypatch.cli.main import main\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        f"atexit.register(lambda: os.kill(os.getpid(), signal.{name}))\n"
+        "sys.argv = ['keypatch', 'list', 'detectors']\nmain()\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert (ended.returncode, ended.stderr) == (0, "")

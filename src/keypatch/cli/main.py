@@ -82,4 +82,7 @@ def main() -> None:
     if isinstance(sys.stdout, TextIOWrapper):  # a file's name that is no text is shown escaped, as on stderr
         sys.stdout.reconfigure(errors="backslashreplace")
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: nothing temporary stays, children end
-    sys.exit(run(sys.argv[1:]))
+    code = run(sys.argv[1:])
+    for number in (signal.SIGINT, signal.SIGTERM):  # all is done: libraries that clean up now would only be torn
+        signal.signal(number, signal.SIG_IGN)
+    sys.exit(code)
