@@ -2,8 +2,8 @@
 
 import re
 import shutil
-import subprocess
 import signal
+import subprocess
 import sys
 from collections.abc import Callable
 from inspect import signature
