@@ -264,7 +264,7 @@ def test_nothing_to_describe_is_told(tmp_path: Path) -> None:
 
 def test_a_name_that_the_system_refuses_is_not_called_damage(tmp_path: Path) -> None:
     for read in (check_photo, read_photo):
-        with pytest.raises(DataError, match=r"jpg cannot be opened: file name too long\.$"):
+        with pytest.raises(DataError, match=r"jpg cannot be read: file name too long\.$"):
             read(tmp_path / f"{'a' * 400}.jpg")
 
 
@@ -282,7 +282,7 @@ def test_what_pillow_thinks_too_large_is_told(tmp_path: Path, monkeypatch: pytes
 
     Image.new("L", (9, 9)).save(tmp_path / "x.tif")
     monkeypatch.setattr("PIL.TiffImagePlugin.TiffImageFile.load", refuse)
-    with pytest.raises(DataError, match=r"x\.tif is too large to decode \(a bomb\)\. Make it smaller"):
+    with pytest.raises(DataError, match=r"x\.tif is not a readable image \(a bomb\)"):
         read_photo(tmp_path / "x.tif")
 
 
@@ -506,7 +506,7 @@ def is_refused(path: Path, read) -> bool:
     try:
         read(path)
     except DataError as error:
-        assert "cut off or damaged" in str(error) and path.name in str(error)
+        assert "cut off" in str(error) and path.name in str(error)
         return True
     return False
 

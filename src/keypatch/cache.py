@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from platformdirs import user_cache_dir
 
 from keypatch.errors import DataError, KeypatchError
-from keypatch.files import LOCK, PARTIAL_SUFFIX, lock, reason, write_atomically
+from keypatch.files import LOCK, PARTIAL_SUFFIX, lock, reading, reason, write_atomically
 
 Content = tuple[tuple[int, ...], Iterable[NDArray[np.uint8]]]  # a shape, and the parts along its first axis
 
@@ -122,11 +122,10 @@ def hold_kept_folder(kind: str, key: str, content: str) -> Iterator[Path]:
 
 def load_array(path: Path, dtype: type[np.generic]) -> NDArray[Any] | None:
     """The array of a .npy file, memory-mapped and read-only; None if it is not there, cut off or of another type."""
-    try:
-        array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError, EOFError):
-        return None
-    if array.dtype != dtype:
+    array: NDArray[Any] | None = None
+    with suppress(DataError), reading(path):
+        array = np.load(path, mmap_mode="r", allow_pickle=False)
+    if array is None or array.dtype != dtype:
         return None
     if path.is_relative_to(cache_folder()):
         with suppress(OSError):

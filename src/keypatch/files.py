@@ -37,7 +37,9 @@ _REMEDIES = {
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what spreadsheets take for the beginning of one
 
 
+CUT_OFF = "It may be cut off: write or copy it again."
 _FAULTS = {
+    EOFError: "it ends too early",
     MemoryError: "it needs more memory than there is",
     RecursionError: "it is nested too deeply",
     UnicodeDecodeError: "it is not a text in UTF-8",
@@ -46,7 +48,7 @@ _LONGEST_FAULT = 200  # characters of a library's message
 
 
 @contextmanager
-def reading(place: str | Path, title: str = "file", remedy: str = "Write or copy it again.") -> Iterator[None]:
+def reading(place: str | Path, title: str = "file", remedy: str = CUT_OFF) -> Iterator[None]:
     """Whatever goes wrong while a file is read becomes one DataError: every reader stands in such a block.
 
     `place` is the file, or a place in it ("list.txt, line 3"), and `title` what it should be. Libraries raise what they
@@ -61,6 +63,8 @@ def reading(place: str | Path, title: str = "file", remedy: str = "Write or copy
         if str(place) in str(error):
             raise
         raise DataError(f"{place}: {error}") from error
+    except FileNotFoundError as error:
+        raise DataError(f"{place} cannot be read: no such file or directory.") from error
     except Exception as error:
         if isinstance(error, OSError) and error.errno:  # of the system; of a library's damage there is no number
             raise DataError(f"{place} cannot be read: {reason(error)}.") from error

@@ -1,7 +1,6 @@
 """Photographs: finding them, opening them, and reading their pixels in grey or colour as stored."""
 
 import os
-import struct
 import threading
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 from PIL import ExifTags, Image, ImageFile, UnidentifiedImageError
 
 from keypatch.errors import DataError
-from keypatch.files import read_head, read_text, reason, safe_name, safe_path
+from keypatch.files import read_head, read_text, reading, safe_name, safe_path
 
 PIXEL_LIMIT = 100_000_000
 UNASKED_LIMIT = 178_956_970  # of images for which no command has --pixel-limit: what Pillow itself refuses above
@@ -45,7 +44,6 @@ _TURNS = {  # by the EXIF orientation; 1 is upright
     8: Image.Transpose.ROTATE_90,
 }
 _UNDOING = {6: 8, 8: 6}  # the others undo themselves
-_DAMAGE = (AttributeError, EOFError, LookupError, OSError, SyntaxError, TypeError, ValueError, struct.error)
 _SIXTEEN_BITS = {"I", "I;16", "I;16B", "I;16L", "I;16N"}
 _EIGHT_OF_SIXTEEN = np.rint(np.arange(2**16) / 257).astype(np.uint8)  # 65535 is white
 _BEGINNINGS = (b"\xff\xd8", b"\x89PNG", b"II*\0", b"MM\0*", b"RIFF")  # of photos, also where the rest is missing
@@ -86,28 +84,18 @@ class PhotoFile(NamedTuple):
 @contextmanager
 def open_image(path: Path) -> Iterator[ImageFile.ImageFile]:
     """The image, opened but not decoded. Whatever Pillow raises within the block becomes a DataError about the file."""
-    try:
-        with path.open("rb") as file:  # given a path, Pillow maps it, and mixes up the pixels of a TIFF that is turned
-            with _opening:  # Pillow's own limit is one for the whole process; ours is `require_readable`
-                limit, Image.MAX_IMAGE_PIXELS = Image.MAX_IMAGE_PIXELS, None
-                try:
-                    opened = Image.open(file, formats=_formats(path))
-                finally:
-                    Image.MAX_IMAGE_PIXELS = limit
-            with opened as image:
-                yield image
-    except FileNotFoundError:
-        raise DataError(f"{path} is missing.") from None
-    except IsADirectoryError:
-        raise DataError(f"{path} is a folder. Name one photo.") from None
-    except UnidentifiedImageError:
-        raise DataError(f"{path} is {_unidentified(path)}") from None
-    except (Image.DecompressionBombError, MemoryError) as error:
-        raise DataError(f"{path} is too large to decode ({error}). Make it smaller.") from error
-    except _DAMAGE as error:
-        if isinstance(error, OSError) and error.filename is not None:  # the system did not open it
-            raise DataError(f"{path} cannot be opened: {reason(error)}.") from error
-        raise DataError(f"{path} is cut off or damaged ({error}). Copy it again.") from error
+    # given a path, Pillow maps it, and mixes up the pixels of a TIFF that is turned
+    with reading(path, "image"), path.open("rb") as file:
+        with _opening:  # Pillow's own limit is one for the whole process; ours is `require_readable`
+            limit, Image.MAX_IMAGE_PIXELS = Image.MAX_IMAGE_PIXELS, None
+            try:
+                opened = Image.open(file, formats=_formats(path))
+            except UnidentifiedImageError:
+                raise DataError(f"{path} is {_unidentified(path)}") from None
+            finally:
+                Image.MAX_IMAGE_PIXELS = limit
+        with opened as image:
+            yield image
 
 
 def _formats(path: Path) -> list[str]:
@@ -363,18 +351,16 @@ def _exif(image: Image.Image) -> Image.Exif:
 
 
 def _orientation(image: Image.Image) -> int:
-    try:
+    tag = None
+    with suppress(Exception):  # whatever Pillow raises: damaged EXIF data count as none
         tag = _exif(image).get(ExifTags.Base.Orientation)
-    except _DAMAGE:
-        return 1
     return int(tag) if isinstance(tag, int) and tag in _TURNS else 1
 
 
 def _film_focal(image: Image.Image) -> float:
-    try:
+    focal = 0.0
+    with suppress(Exception):
         focal = float(_exif(image).get_ifd(ExifTags.IFD.Exif).get(ExifTags.Base.FocalLengthIn35mmFilm, 0))
-    except _DAMAGE:
-        return 0.0
     least, most = _FILM_FOCALS
     return focal if least <= focal <= most else 0.0  # not a number is neither
 

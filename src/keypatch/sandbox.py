@@ -8,6 +8,7 @@ import atexit
 import importlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -23,11 +24,12 @@ from keypatch.files import reading
 
 CHILD = (sys.executable, "-P", "-m", "keypatch.sandbox")  # -P: nothing is imported from the working directory
 SECONDS, BYTES_PER_SECOND = 30.0, 2e6  # for any file, and a second more for every so many bytes: machines are busy
-MEMORY, MEMORY_PER_BYTE = 4 * 2**30, 20  # of addresses, of which libraries take more than they use
+MEMORY, MEMORY_PER_BYTE = 4 * 2**30, 20  # of addresses, beyond those that the libraries take themselves
+_LACK = re.compile("memory alloc|alloc[a-z]* memory", re.IGNORECASE)
 
 FITS = "fits\n"
 
-_tried = set[tuple[object, ...]]()
+_tried = dict[tuple[object, ...], str]()  # what is wrong with a file, by what it is; empty where nothing is
 
 
 def try_reading(check: Callable[..., object], path: Path, *arguments: bool) -> None:
@@ -40,14 +42,16 @@ def try_reading(check: Callable[..., object], path: Path, *arguments: bool) -> N
             again when this process reads the file.
     """
     size, known = _identify(path)
-    if (check, arguments, known) not in _tried:
-        _child(os.getpid()).ask(check, path, arguments, size)
-        _tried.add((check, arguments, known))
+    key = (check, arguments, known)
+    if key not in _tried:
+        _tried[key] = _child(os.getpid()).ask(check, path, arguments, size)
+    if _tried[key]:
+        raise DataError(f"{path} cannot be read: {_tried[key]}. The file is damaged: write or copy it again.")
 
 
 def trust(check: Callable[..., object], path: Path, *arguments: bool) -> None:
     """What this process has just written is not tried."""
-    _tried.add((check, arguments, _identify(path)[1]))
+    _tried[check, arguments, _identify(path)[1]] = ""
 
 
 def _identify(path: Path) -> tuple[int, tuple[object, ...]]:
@@ -67,23 +71,27 @@ class _Child:
         self._process: subprocess.Popen[str] | None = None
         atexit.register(self._end)
 
-    def ask(self, check: Callable[..., object], path: Path, arguments: tuple[bool, ...], size: int) -> None:
+    def ask(self, check: Callable[..., object], path: Path, arguments: tuple[bool, ...], size: int) -> str:
+        """What is wrong; empty where nothing is."""
         seconds, memory = SECONDS + size / BYTES_PER_SECOND, MEMORY + MEMORY_PER_BYTE * size
         question = [check.__module__, check.__qualname__, str(path.absolute()), arguments, seconds, memory]
         answer = ""
         with self._turn:
             process = self._running()
             try:
-                with time_limit(process, seconds) as late, suppress(BrokenPipeError):
+                with suppress(BrokenPipeError):
                     print(json.dumps(question), file=process.stdin, flush=True)
-                    answer = process.stdout.readline() if process.stdout else ""
+                    self._line()  # libraries are loaded now, which may take long
+                with time_limit(process, seconds) as late:
+                    answer = self._line()
             finally:
                 if not answer:  # too late, a crash, or Ctrl-C
                     self._end()
-        if answer != FITS:
-            limit = f"{seconds:.0f} seconds" if late.is_set() else f"{memory / 2**30:.0f} GB of memory"
-            end = f"needed more than {limit}" if answer or late.is_set() else f"ended with {_name(process.returncode)}"
-            raise DataError(f"{path} cannot be read: a trial {end}. The file is damaged: write or copy it again.")
+        if late.is_set():
+            return f"a trial needed more than {seconds:.0f} seconds"
+        if not answer:
+            return f"a trial ended with {_name(process.returncode)}"
+        return "" if answer == FITS else f"a trial needed more than {memory / 2**30:.0f} GB of memory"
 
     def _running(self) -> "subprocess.Popen[str]":
         if self._process is None or self._process.poll() is not None:
@@ -91,6 +99,9 @@ class _Child:
             threads = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}  # each would take addresses
             self._process = subprocess.Popen(CHILD, text=True, env=os.environ | threads, **pipes)
         return self._process
+
+    def _line(self) -> str:
+        return self._process.stdout.readline() if self._process and self._process.stdout else ""
 
     def _end(self) -> None:
         if self._process is not None:
@@ -136,6 +147,11 @@ def time_limit(process: "subprocess.Popen[str]", seconds: float | None) -> Itera
         timer.cancel()
 
 
+def lacks_memory(error: Exception) -> bool:
+    """Libraries have errors of their own for that."""
+    return isinstance(error, MemoryError) or _LACK.search(str(error)) is not None
+
+
 def main() -> None:
     """The child: questions come in as lines of JSON, answers go out; it ends with the pipe."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the parent too, which ends this process
@@ -143,12 +159,13 @@ def main() -> None:
     os.dup2(2, 1)  # what libraries print is no answer
     for line in sys.stdin:
         module, name, path, arguments, seconds, memory = json.loads(line)
-        _limit(seconds, memory)
         answer, check = FITS, getattr(importlib.import_module(module), name)
+        print(file=answers, flush=True)
+        _limit(seconds, memory)
         try:
             check(Path(path), *arguments)
         except Exception as error:  # any other comes again where the file is read, and is told there
-            answer = "too large\n" if isinstance(error, MemoryError) else FITS
+            answer = "too large\n" if lacks_memory(error) else FITS
         _limit(0, memory)
         answers.write(answer)
         answers.flush()
@@ -156,10 +173,11 @@ def main() -> None:
 
 def _limit(seconds: float, memory: int) -> None:
     """As far as the system can. The parent keeps the time, but may be killed while this process hangs; 0: no limit."""
-    with suppress(ImportError, AttributeError, ValueError, OSError):
+    with suppress(ImportError, ValueError, OSError):
         import resource
 
-        resource.setrlimit(resource.RLIMIT_AS, (memory, resource.getrlimit(resource.RLIMIT_AS)[1]))
+        own = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (own + memory, resource.getrlimit(resource.RLIMIT_AS)[1]))
     if hasattr(signal, "alarm"):
         signal.alarm(2 * int(seconds))
 

@@ -126,7 +126,7 @@ MATCH = [
     ("--features one.h5 --pairs exhaustive --out OUT", RESULT, "1 pair"),
 ]
 RECONSTRUCT = [
-    ("a.png b.png cut.jpg", REFUSED, "cut.jpg is cut off"),
+    ("a.png b.png cut.jpg", REFUSED, "cut.jpg is not a readable image"),
     ("a.png empty.jpg", REFUSED, "empty.jpg"),
     ("a.png text.png", REFUSED, "text.png"),
     ("a.png huge.png", REFUSED, "huge.png has 20000 x 20000 pixels"),
@@ -157,12 +157,12 @@ RECONSTRUCT = [
     ("a.png b.png --out file", REFUSED, "file is a file, not a folder"),
 ]
 DOCTOR = [
-    ("cut.jpg", REFUSED, "cut.jpg is cut off"),
+    ("cut.jpg", REFUSED, "cut.jpg is not a readable image"),
     ("empty.jpg", REFUSED, "empty.jpg is empty"),
     ("text.png", REFUSED, "text.png is not an image"),
     ("huge.png", REFUSED, "--pixel-limit"),
     ("a.png --pixel-limit 16383", REFUSED, "128 x 128 pixels"),
-    ("folder.png", REFUSED, "folder.png is a folder. Name one photo."),
+    ("folder.png", REFUSED, "folder.png cannot be read: is a directory."),
     ("dot.png", REFUSED, "cannot tell: there are no keypoints of this photo"),
     ("a.png --features none.h5", REFUSED, "cannot tell: there are no keypoints of this photo"),
     ("a.png --features one.h5", REFUSED, "cannot tell: 1 keypoints in the photo are too few"),

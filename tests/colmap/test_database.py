@@ -91,7 +91,7 @@ def test_nothing_can_be_written(stored: Path) -> None:
 
 def test_no_file_is_made_where_there_is_none(tmp_path: Path) -> None:
     with (
-        pytest.raises(DataError, match="is not a COLMAP database"),
+        pytest.raises(DataError, match="is not a readable COLMAP database"),
         open_colmap_database(tmp_path / "none.db"),
     ):
         pass

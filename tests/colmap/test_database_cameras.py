@@ -64,13 +64,22 @@ def test_a_database_of_pycolmaps_says_the_same(tmp_path: Path) -> None:
 
 
 FAULTS = {
-    "no database": (lambda path: path.write_text("text"), "not a COLMAP database"),
+    "no database": (lambda path: path.write_text("text"), "not a readable COLMAP database"),
     "other tables": (lambda path: sqlite3.connect(path).execute("CREATE TABLE x (y)").connection.close(), "no such"),
     "no camera": (lambda path: write(path, [], [("a.jpg", 3)]), "a.jpg has no camera"),
     "unknown model": (lambda path: write(path, [(1, 7, 640, 480, RADIAL, 0)], [("a.jpg", 1)]), "the model 7"),
-    "too few numbers": (lambda path: write(path, [(1, 2, 640, 480, RADIAL[:24], 0)], [("a.jpg", 1)]), "is damaged"),
-    "half a number": (lambda path: write(path, [(1, 2, 640, 480, RADIAL[:-3], 0)], [("a.jpg", 1)]), "is damaged"),
-    "no numbers": (lambda path: write(path, [(1, 2, 640, 480, None, 0)], [("a.jpg", 1)]), "is damaged"),
+    "too few numbers": (
+        lambda path: write(path, [(1, 2, 640, 480, RADIAL[:24], 0)], [("a.jpg", 1)]),
+        "the camera of a.jpg",
+    ),
+    "half a number": (
+        lambda path: write(path, [(1, 2, 640, 480, RADIAL[:-3], 0)], [("a.jpg", 1)]),
+        "a.jpg is not a readable camera",
+    ),
+    "no numbers": (
+        lambda path: write(path, [(1, 2, 640, 480, None, 0)], [("a.jpg", 1)]),
+        "a.jpg is not a readable camera",
+    ),
     "a name that leads out": (lambda path: write(path, [(1, 2, 640, 480, RADIAL, 0)], [("../a.jpg", 1)]), "plain path"),
 }
 

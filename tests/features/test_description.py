@@ -191,7 +191,9 @@ def test_if_no_photo_can_be_described_the_list_is_named_and_no_file_left(photos:
         describe(tmp_path / "notes.txt", tmp_path / "f.h5", "sift")
     lines = str(caught.value).splitlines()
     assert lines[0] == "None of the 2 photos could be described."
-    assert lines[1] == f"{tmp_path / 'notes.txt'}, line 1: {tmp_path / 'milk'} is missing."
+    assert (
+        lines[1] == f"{tmp_path / 'notes.txt'}, line 1: {tmp_path / 'milk'} cannot be read: no such file or directory."
+    )
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
     describe(photos / "a.png", tmp_path / "f.h5", "sift", Extraction(keypoints=5))
     with pytest.raises(DataError, match="None of the 2"):
@@ -257,7 +259,8 @@ def test_another_photo_of_the_same_name_is_not_taken_for_the_old_one(photos: Pat
 def test_many_failures_are_summed_up(tmp_path: Path) -> None:
     (tmp_path / "list.txt").write_text("".join(f"{number:02d}.png\n" for number in range(25)))
     with pytest.raises(
-        DataError, match=r"(?s)None of the 25 photos .*00\.png is missing.*09\.png is missing\.\nand 15 more$"
+        DataError,
+        match=r"(?s)None of the 25 photos .*00\.png cannot be read.*09\.png cannot be read.*\nand 15 more$",
     ) as e:
         describe(tmp_path / "list.txt", tmp_path / "f.h5", "sift")
     assert "10.png" not in str(e.value)

@@ -47,13 +47,13 @@ def with_keypoints(folder: Path, photo: Path, **arrays: object) -> list[object]:
 
 
 BROKEN: dict[str, tuple[Plant, str]] = {
-    "truncated JPEG": (lambda f, p: [copied(p, f / "x.jpg", 0.5)], "x.jpg is cut off or damaged"),
+    "truncated JPEG": (lambda f, p: [copied(p, f / "x.jpg", 0.5)], "x.jpg is not a readable image"),
     "zero bytes": (lambda f, p: [copied(p, f / "x.jpg", 0.0)], "x.jpg is empty"),
     "HDF5 named .png": (
         lambda f, p: [h5py.File(f / "x.png", "w").close() or f / "x.png"],
         "x.png is not an image that",
     ),
-    "a few bytes": (lambda f, p: [copied(p, f / "x.jpg", 0.01)], "x.jpg is cut off or damaged"),
+    "a few bytes": (lambda f, p: [copied(p, f / "x.jpg", 0.01)], "x.jpg is not a readable image"),
     "20,000 x 20,000": (lambda f, p: [huge(f / "x.bmp")], "--pixel-limit"),
     "text named .png": (lambda f, p: [(f / "x.png").write_text("hello") and f / "x.png"], "x.png is not an image"),
     "a folder named .png": (lambda f, p: [(f / "x.png").mkdir() or f], "No photos found"),
@@ -65,7 +65,7 @@ BROKEN: dict[str, tuple[Plant, str]] = {
         lambda f, p: listed(f, p, "/etc/hosts"),
         "line 2: /etc/hosts is not inside",
     ),
-    "missing in a list": (lambda f, p: listed(f, p, "none.jpg"), "none.jpg is missing"),
+    "missing in a list": (lambda f, p: listed(f, p, "none.jpg"), "none.jpg cannot be read: no such file"),
     "wrong shape in h5": (
         lambda f, p: with_keypoints(f, p, keypoints=np.zeros((3, 2)), scales=np.ones(2)),
         "k.h5: good.jpg: The keypoints' sigma must have shape (3,)",

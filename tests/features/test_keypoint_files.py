@@ -99,7 +99,7 @@ def test_another_database_is_told(tmp_path: Path) -> None:
     database.execute("CREATE TABLE other (a)")
     database.commit()
     database.close()
-    with pytest.raises(DataError, match="not a COLMAP database"):
+    with pytest.raises(DataError, match="not a readable COLMAP database"):
         open_keypoints(tmp_path / "k.db").read("a.jpg")
 
 
@@ -130,7 +130,7 @@ def test_csv_without_names_serves_every_photo_and_may_leave_values_out(tmp_path:
     [
         ("", "must name the columns x and y"),
         ("1,2\n3,4\n", "must name the columns x and y"),
-        ("x,y,sigma\n1,two,3\n", r"k\.csv, line 2: could not convert"),
+        ("x,y,sigma\n1,two,3\n", r"k\.csv, line 2 is not a readable row of numbers .could not convert"),
         ("x,y\n1,2\n", "no scale. Set it with --sigma"),
         ("x,y,sigma\n,2,3\n", "must be finite"),
         ("x,y,sigma\n1,2,-3\n", "must be above 0"),
@@ -147,7 +147,7 @@ def test_other_files_are_told(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="cannot be read: no such file"):
         open_keypoints(tmp_path / "k.csv")
     (tmp_path / "k.csv").write_bytes(b"\xff\x00\xfe" * 100)
-    with pytest.raises(DataError, match=r"not an hloc \.h5 file, a COLMAP database or a csv"):
+    with pytest.raises(DataError, match=r"is not a readable csv table"):
         open_keypoints(tmp_path / "k.csv")
     with pytest.raises(KeypatchError, match="sigma is -1; it must be above 0"):
         FileOptions(sigma=-1)

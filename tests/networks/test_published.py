@@ -139,7 +139,7 @@ WRONG = {
     "cut off": (write_truncated, "is not a readable torch checkpoint"),
     "cut off safetensors": (write_truncated_safetensors, "may be cut off"),
     "text": (lambda tensors, path: path.write_text("hello, world"), "is not a readable torch checkpoint"),
-    "empty": (lambda tensors, path: path.write_bytes(b""), "It is cut off"),
+    "empty": (lambda tensors, path: path.write_bytes(b""), "may be cut off"),
     "a list": (lambda tensors, path: torch.save([1, 2], path), "does not hold a state dict"),
     "a whole module": (lambda tensors, path: torch.save(torch.nn.Linear(2, 2), path), "Save the state_dict by itself"),
     "unknown names": (
@@ -166,7 +166,7 @@ WRONG = {
         lambda tensors, path: torch.save({**tensors, "layer4.1.eps": torch.tensor([0.01])}, path),
         "a learned eps",
     ),
-    "no file": (lambda tensors, path: None, "there is no such file"),
+    "no file": (lambda tensors, path: None, "cannot be read: no such file"),
 }
 
 

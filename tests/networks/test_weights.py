@@ -77,8 +77,8 @@ def test_a_newer_format_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"network": "{"}, "does not describe a network"),
-        ({"network": 100_000 * "["}, "does not describe a network .it is nested too deeply"),
+        ({"network": "{"}, "not a readable weight file"),
+        ({"network": 100_000 * "["}, "not a readable weight file .it is nested too deeply"),
         ({"format_number": "²"}, "has no format number"),
         ({"network": json.dumps({"type": "Nothing"})}, r'a.safetensors: network: there is no "Nothing".*register'),
         (
@@ -101,7 +101,7 @@ def test_a_damaged_card_is_told_in_a_sentence(tmp_path: Path, card: str) -> None
     path = tmp_path / "a.safetensors"
     write(path)
     save_file(load_file(path), path, header_of(path) | {"card": card})
-    with pytest.raises(DataError, match=r"a\.safetensors: the header does not describe a card"):
+    with pytest.raises(DataError, match=r"a\.safetensors is not a readable weight file"):
         read_weights_card(path)
 
 

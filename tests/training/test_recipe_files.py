@@ -34,7 +34,7 @@ def test_changed_parts_survive_the_file() -> None:
         ('type = "SGD"', 'type = "os.system"', 'no "os.system". Choose one of SGD, Adam, AdamW'),
         ('reduction = "mean"', 'reduction = "max"', "must be one of mean, sum"),
         ("format = 1", "format = 2", "newer"),
-        ("seed = 0", "seed = ", "not a TOML file"),
+        ("seed = 0", "seed = ", "not a readable recipe"),
     ],
 )
 def test_a_wrong_file_is_told_apart(line: str, new: str, message: str) -> None:
@@ -47,7 +47,7 @@ def test_a_wrong_file_is_told_apart(line: str, new: str, message: str) -> None:
 def test_a_missing_field_and_a_missing_file_are_sentences(tmp_path: Path) -> None:
     with pytest.raises(RecipeError, match="network"):
         recipe_from_toml('name = "x"')
-    with pytest.raises(RecipeError, match="cannot be read"):
+    with pytest.raises(KeypatchError, match="cannot be read"):
         read_recipe(tmp_path / "none.toml")
 
 

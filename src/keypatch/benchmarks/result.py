@@ -172,7 +172,7 @@ class Result:
     def from_json(cls, value: Mapping[str, Any], source: str = "the result") -> "Result":
         """The result written by `to_json`; raises DataError, naming `source`, for anything else."""
         FORMAT.check(value, source)
-        with reading(source, "result file", "Run the evaluation again."):
+        with reading(source, FORMAT.title, "Run the evaluation again."):
             settings = dict(_checked(value["settings"], dict))
             notes = dict(_checked(value.get("notes", {}), dict))
             if value["benchmark"] == "ubc":  # keypatch 0.1 had these among the settings

@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from keypatch.colmap.cameras import MODELS, Camera
 from keypatch.colmap.package import load_pycolmap
 from keypatch.errors import DataError, KeypatchError
-from keypatch.files import reason, safe_name, temporary_path
+from keypatch.files import reading, reason, safe_name, temporary_path
 from keypatch.geometry.converters import COLMAP_CORNER, to_colmap
 from keypatch.geometry.keypoints import Keypoints
 
@@ -98,17 +98,15 @@ def open_colmap_database(path: Path) -> Iterator[ColmapDatabase]:
     # else SQLite would write files of its own beside the database, and fail where it may not
     in_use = any(file.with_name(file.name + end).exists() for end in ("-wal", "-journal"))
     how = "mode=ro" if in_use else "mode=ro&immutable=1"
-    try:
-        with closing(sqlite3.connect(f"file:{quote(str(file))}?{how}", uri=True)) as connection:
-            size = sum(each.stat().st_size for each in file.parent.glob(f"{escape(file.name)}*"))
-            connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, max(size, _SMALLEST_LIMIT))
-            connection.execute("PRAGMA trusted_schema = OFF")
-            database = ColmapDatabase(path, connection)
-            for kind, name in database.ask("SELECT type, name FROM sqlite_master WHERE type NOT IN ('table', 'index')"):
-                raise DataError(f"{path} has a {kind} ({name}), which COLMAP never makes. Create the database again.")
-            yield database
-    except sqlite3.Error as error:
-        raise DataError(f"{path} is not a COLMAP database, or cannot be read ({error}).") from error
+    address = f"file:{quote(str(file))}?{how}"
+    with reading(path, "COLMAP database"), closing(sqlite3.connect(address, uri=True)) as connection:
+        size = sum(each.stat().st_size for each in file.parent.glob(f"{escape(file.name)}*"))
+        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, max(size, _SMALLEST_LIMIT))
+        connection.execute("PRAGMA trusted_schema = OFF")
+        database = ColmapDatabase(path, connection)
+        for kind, name in database.ask("SELECT type, name FROM sqlite_master WHERE type NOT IN ('table', 'index')"):
+            raise DataError(f"{path} has a {kind} ({name}), which COLMAP never makes. Create the database again.")
+        yield database
 
 
 class NumberedCamera(NamedTuple):
@@ -131,11 +129,9 @@ def read_database_cameras(path: Path) -> dict[str, NumberedCamera]:
         if model not in _MODEL_NAMES:
             missing = "no camera" if model is None else f"a camera of the model {model}, which is not known here"
             raise DataError(f"{path}: {name} has {missing}. Create the database again with another camera model.")
-        try:
+        with reading(f"{path}: the camera of {name}", "camera", "Create the database again."):
             values = tuple(np.frombuffer(params, "<f8").tolist())
             camera = Camera(_MODEL_NAMES[model], int(width), int(height), values, focal_known=bool(known))
-        except (KeypatchError, TypeError, ValueError) as error:
-            raise DataError(f"{path}: the camera of {name} is damaged ({error}). Create the database again.") from error
         found[safe_name(str(name), str(path))] = NumberedCamera(number, camera)
     return found
 

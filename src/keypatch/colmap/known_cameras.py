@@ -5,15 +5,14 @@ ground truth comes as cameras.txt and images.txt alone, and is read where pycolm
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 
 from keypatch.colmap.cameras import Camera, PosedCamera, camera_of_model
 from keypatch.colmap.models import read_model
-from keypatch.errors import DataError, KeypatchError
-from keypatch.files import read_text, require_folder
+from keypatch.errors import DataError
+from keypatch.files import read_text, reading, require_folder
 from keypatch.geometry.poses import Pose, quaternion_rotation
 
 STRECHA = ".camera"  # one such file for each photo, beside the photos of his multi-view benchmark
@@ -47,7 +46,7 @@ def read_cameras(path: str | Path, *, stand_ins: bool = False) -> dict[str, Pose
 def _text_cameras(folder: Path, stand_ins: bool) -> Iterator[tuple[str, PosedCamera]]:
     path, images, cameras = folder / "cameras.txt", folder / "images.txt", dict[int, Camera]()
     for number, line in _lines(path):
-        with _naming(path, number, "CAMERA_ID MODEL WIDTH HEIGHT PARAMS..."):
+        with reading(f"{path}, line {number}", "line CAMERA_ID MODEL WIDTH HEIGHT PARAMS..."):
             key, model, width, height, *params = line.split()
             size, values = (int(width), int(height)), tuple(float(value) for value in params)
             cameras[int(key)] = camera_of_model(int(key), model, size, values, stand_ins=stand_ins)
@@ -55,14 +54,15 @@ def _text_cameras(folder: Path, stand_ins: bool) -> Iterator[tuple[str, PosedCam
     for number, line in lines:
         if not line.strip():
             continue
-        with _naming(images, number, "IMAGE_ID QW QX QY QZ TX TY TZ CAMERA_ID NAME"):
+        with reading(f"{images}, line {number}", "line IMAGE_ID QW QX QY QZ TX TY TZ CAMERA_ID NAME"):
             _, *numbers, camera, name = line.split(maxsplit=9)
+            if int(camera) not in cameras:
+                raise DataError(f"camera {camera} is not in {path}.")
             motion = [float(value) for value in numbers]
             posed = PosedCamera(cameras[int(camera)], Pose(quaternion_rotation(motion[:4]), np.array(motion[4:])))
         number, points = next(lines, (number, ""))  # a line of its own, often empty
-        with _naming(images, number, "X Y POINT3D_ID for each point of the image above, or an empty line"):
-            if len(points.split()) % 3:
-                raise ValueError("the number of values is not a multiple of 3")
+        if len(points.split()) % 3:
+            raise DataError(f"{images}, line {number}: expected X Y POINT3D_ID for each point of the image above.")
         yield name, posed
 
 
@@ -73,22 +73,10 @@ def _lines(path: Path, *, blank: bool = False) -> Iterator[tuple[int, str]]:
             yield number, line
 
 
-@contextmanager
-def _naming(path: Path, number: int, expected: str) -> Iterator[None]:
-    """Names file and line of whatever goes wrong in the block."""
-    try:
-        yield
-    except (ValueError, KeyError, KeypatchError) as error:
-        detail = f"camera {error} is not in cameras.txt" if isinstance(error, KeyError) else error
-        raise DataError(f"{path}, line {number}: expected {expected} ({detail}).") from None
-
-
 def _strecha_camera(path: Path) -> PosedCamera:
     """K is in our pixels; R turns from camera to world and C is the centre, in the world's unit."""
-    try:
+    with reading(path, "camera file of Strecha's"):
         numbers = np.array(read_text(path).split(), np.float64)
-    except ValueError as error:
-        raise DataError(f"{path} is not one of Strecha's camera files ({error}).") from None
     expected = sum(STRECHA_LAYOUT)
     if len(numbers) != expected or not np.isfinite(numbers).all():
         raise DataError(f"{path} should hold {expected} finite numbers (K, 0 0 0, R, C, size), found {len(numbers)}.")
@@ -96,8 +84,6 @@ def _strecha_camera(path: Path) -> PosedCamera:
     if distortion.any():
         raise DataError(f"{path} has lens distortion {distortion}; only undistorted photos are supported.")
     turn = r.reshape(3, 3)
-    try:
+    with reading(path, "camera file of Strecha's"):
         pose = Pose(turn.T, -turn.T @ centre)
-    except KeypatchError:
-        raise DataError(f"{path}: numbers 13 to 21 are not a rotation matrix.") from None
-    return PosedCamera(Camera.from_matrix(k.reshape(3, 3), (int(size[0]), int(size[1]))), pose)
+        return PosedCamera(Camera.from_matrix(k.reshape(3, 3), (int(size[0]), int(size[1]))), pose)

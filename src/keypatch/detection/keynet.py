@@ -8,11 +8,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors import SafetensorError
 
 from keypatch.detection.detector import no_keypoints, require_grey
-from keypatch.errors import DataError, MissingExtra
-from keypatch.files import reason
+from keypatch.errors import MissingExtra
+from keypatch.files import reading
 from keypatch.geometry import Keypoints, from_laf
 
 PATCH_SIGMAS = 24  # kornia describes the whole frame of a Key.Net point, and 24 sigmas of a DoG point
@@ -63,10 +62,6 @@ def _load(weights: Path) -> Any:
     from safetensors.torch import load_file
 
     detector: Any = KeyNetDetector(pretrained=False).eval().requires_grad_(False)
-    try:
+    with reading(weights, "file of Key.Net's weights under kornia's names"):
         detector.model.load_state_dict(load_file(weights))
-    except OSError as error:
-        raise DataError(f"Key.Net's weights cannot be read from {weights}: {reason(error)}.") from error
-    except (SafetensorError, RuntimeError) as error:
-        raise DataError(f"{weights} does not hold Key.Net weights under kornia's names.") from error
     return detector

@@ -23,7 +23,7 @@ from keypatch.files import Format, hash_file, parse_json, reading, safe_name
 from keypatch.geometry import Keypoints, from_hloc, to_hloc
 from keypatch.images import Photo
 from keypatch.provenance import Provenance
-from keypatch.sandbox import try_reading
+from keypatch.sandbox import lacks_memory, try_reading
 
 Attributes = Mapping[str, str | int | float]
 
@@ -237,10 +237,9 @@ def walk_h5(path: Path) -> None:
                     dict(file[name].attrs)
                 if isinstance(item, h5py.h5d.DatasetID) and item.get_create_plist().get_layout() == h5py.h5d.CHUNKED:
                     read_array(path, file[name].parent, name.rpartition(b"/")[2].decode())
-            except MemoryError:
-                raise
-            except Exception:  # what comes after it may be worse
-                continue
+            except Exception as error:
+                if lacks_memory(error):
+                    raise
 
 
 def require_array(path: Path, file: Any, key: str, kind: str, remedy: str) -> None:

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keypatch.colmap.database import open_colmap_database
-from keypatch.errors import DataError, KeypatchError
+from keypatch.errors import DataError
 from keypatch.features.feature_files import FeatureReader
-from keypatch.files import read_head
+from keypatch.files import read_head, reading
 from keypatch.geometry import Keypoints, from_colmap
 
 _COLUMNS = ("x", "y", "sigma", "angle", "response")
@@ -52,10 +52,8 @@ class ColmapKeypoints:
     def read(self, name: str) -> Keypoints:
         with open_colmap_database(self._path) as database:
             rows = database.keypoints(name)
-        try:
+        with reading(f"{self._path}: {name}", "list of keypoints"):
             return from_colmap(rows, self._sigma)
-        except KeypatchError as error:
-            raise DataError(f"{self._path}: {name}: {error}") from error
 
 
 class CsvKeypoints:
@@ -77,31 +75,25 @@ class CsvKeypoints:
             raise DataError(f"{self._path}: the keypoints of {name} have no scale. Set it with --sigma.")
         sigma = np.nan_to_num(sigma, nan=self._sigma or 0)
         strength = None if np.isnan(response).any() else response
-        try:
+        with reading(f"{self._path}: {name}", "list of keypoints"):
             return Keypoints(x, y, sigma, np.nan_to_num(angle, nan=0), None, strength)
-        except KeypatchError as error:
-            raise DataError(f"{self._path}: {name}: {error}") from error
 
 
 def _read_csv(path: Path) -> dict[str, NDArray[np.float32]]:
     """(n, 5) by the name of the photo: the columns, nan where the table has none."""
     rows = dict[str, list[list[float]]]()
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.DictReader(file)
-            if not {"x", "y"} <= set(reader.fieldnames or ()):
-                raise DataError(f"{path} is not a keypoint table: its first line must name the columns x and y.")
-            if "image" not in (reader.fieldnames or ()):
-                rows[_EVERY] = []
-            for row in reader:
-                try:
-                    values = [float(row.get(column) or "nan") for column in _COLUMNS]
-                except ValueError as error:
-                    raise DataError(f"{path}, line {reader.line_num}: {error}.") from None
-                photo = row.get("image", _EVERY)
-                if not photo:
-                    raise DataError(f"{path}, line {reader.line_num}: the column image is empty. Name the photo.")
-                rows.setdefault(photo, []).append(values)
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise DataError(f"{path} is not an hloc .h5 file, a COLMAP database or a csv table.") from error
+    remedy = "Keypoints are an hloc .h5 file, a COLMAP database or a csv table."
+    with reading(path, "csv table", remedy), path.open(encoding="utf-8-sig", newline="") as file:
+        reader = csv.DictReader(file)
+        if not {"x", "y"} <= set(reader.fieldnames or ()):
+            raise DataError(f"{path} is not a keypoint table: its first line must name the columns x and y.")
+        if "image" not in (reader.fieldnames or ()):
+            rows[_EVERY] = []
+        for row in reader:
+            with reading(f"{path}, line {reader.line_num}", "row of numbers"):
+                values = [float(row.get(column) or "nan") for column in _COLUMNS]
+            photo = row.get("image", _EVERY)
+            if not photo:
+                raise DataError(f"{path}, line {reader.line_num}: the column image is empty. Name the photo.")
+            rows.setdefault(photo, []).append(values)
     return {name: np.array(values, np.float32).reshape(-1, len(_COLUMNS)) for name, values in rows.items()}

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from keypatch.errors import DataError, KeypatchError
-from keypatch.files import read_text
+from keypatch.files import read_text, reading
 from keypatch.geometry.keypoints import Keypoints, rotations
 
 Matrix = NDArray[np.float64]
@@ -76,10 +76,8 @@ def read_matrix(path: Path) -> Matrix:
     Raises:
         DataError: the file is missing or is no such matrix, or a singular one, which is neither of the two.
     """
-    try:
+    with reading(path, "matrix of nine numbers in plain text"):
         values = np.array(read_text(path).replace(",", " ").split(), np.float64)
-    except ValueError:
-        raise DataError(f"{path} is not a matrix of nine numbers in plain text.") from None
     if values.shape != (9,) or not np.isfinite(values).all():
         raise DataError(f"{path} has {len(values)} numbers; expected a 3x3 matrix of finite numbers.")
     matrix = values.reshape(3, 3)

@@ -2,7 +2,6 @@
 
 import pickle
 import re
-import struct
 import warnings
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -12,23 +11,14 @@ import torch
 from torch import Tensor
 
 from keypatch.errors import DataError
+from keypatch.files import read_head, reading
 from keypatch.networks.frn import EPS
 from keypatch.networks.patch_network import NetworkSpec, PatchNetwork
 from keypatch.networks.published_names import Family, families
 from keypatch.networks.weights import fill, read_safetensors
+from keypatch.sandbox import try_reading
 
 _CONTAINERS = ("state_dict", "model_state_dict")  # HardNet's and SDGMNet's files hold the tensors under these keys
-_UNREADABLE = (  # what torch's unpickler raises on a file that is cut off or no checkpoint at all
-    RuntimeError,
-    ValueError,
-    LookupError,
-    AttributeError,
-    TypeError,
-    EOFError,
-    OSError,
-    struct.error,
-    pickle.UnpicklingError,
-)
 
 
 def load_published(path: Path) -> tuple[NetworkSpec, PatchNetwork]:
@@ -51,30 +41,26 @@ def load_published(path: Path) -> tuple[NetworkSpec, PatchNetwork]:
 
 
 def _read_tensors(path: Path) -> dict[str, Tensor]:
-    try:
-        with path.open("rb") as file:
-            is_safetensors = file.read(9)[8:] == b"{"  # after the header's length
-        if is_safetensors:
-            return read_safetensors(path)[1]
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # of pickle protocols that it may not know
-            content = torch.load(path, map_location="cpu", weights_only=True)
-    except FileNotFoundError:
-        raise DataError(f"{path}: there is no such file.") from None
-    except pickle.UnpicklingError as error:
-        asked = re.search(
-            r"GLOBAL ([\w.]+)", str(error)
-        )  # torch says so amid advice to load it without this protection
-        more = f" and asks for {asked[1]}" if asked else ""
-        raise DataError(
-            f"{path} holds more than tensors{more}. Only tensors are loaded, since anything else could run code. Save "
-            "the state_dict by itself."
-        ) from None
-    except _UNREADABLE as error:
-        raise DataError(
-            f"{path} is not a readable torch checkpoint ({type(error).__name__}). It is cut off or not a checkpoint."
-        ) from None
-    return _tensors_in(content, path)
+    if read_head(path)[8:9] == b"{":  # after the header's length
+        return read_safetensors(path)[1]
+    try_reading(load_tensors, path)
+    with reading(path, "torch checkpoint"):
+        try:
+            return _tensors_in(load_tensors(path), path)
+        except pickle.UnpicklingError as error:
+            asked = re.search(r"GLOBAL ([\w.]+)", str(error))  # amid advice to load it without this protection
+            more = f" and asks for {asked[1]}" if asked else ""
+            raise DataError(
+                f"{path} holds more than tensors{more}, or is no checkpoint. Only tensors are loaded, since anything "
+                "else could run code. Save the state_dict by itself."
+            ) from error
+
+
+def load_tensors(path: Path) -> Any:
+    """What a checkpoint of torch holds, code excepted; its claims of sizes are believed."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of pickle protocols that it may not know
+        return torch.load(path, map_location="cpu", weights_only=True)
 
 
 def _tensors_in(content: Any, path: Path) -> dict[str, Tensor]:

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
+from safetensors import safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
 
-from keypatch.errors import DataError, RecipeError
-from keypatch.files import Format, parse_json, write_atomically
+from keypatch.errors import DataError
+from keypatch.files import Format, parse_json, reading, write_atomically
 from keypatch.networks.patch_network import NetworkSpec, PatchNetwork
 from keypatch.networks.table import spec_from_dict, spec_to_dict
 
@@ -39,9 +39,8 @@ def load_weights(path: Path) -> tuple[NetworkSpec, PatchNetwork]:
     """The network of a weight file, in float32 on the CPU and in evaluation mode."""
     header, tensors = read_safetensors(path)
     FORMAT.check(header, path)
-    with reading_header(path, "a network"):
-        values = parse_json(header["network"])
-    spec = spec_from_dict(values, f"{path}: network")
+    with reading(path, FORMAT.title):
+        spec = spec_from_dict(parse_json(header["network"]), f"{path}: network")
     return spec, fill(spec, tensors, path)
 
 
@@ -50,17 +49,8 @@ def read_weights_card(path: Path) -> dict[str, Any]:
     with open_safetensors(path) as file:
         header = file.metadata() or {}
     FORMAT.check(header, path)
-    with reading_header(path, "a card"):
+    with reading(path, FORMAT.title):
         return dict(parse_json(header.get("card", "{}")))
-
-
-@contextmanager
-def reading_header(path: Path, what: str) -> Iterator[None]:
-    """Whatever a header lacks, or has in another form, becomes a DataError: the file does not describe `what`."""
-    try:
-        yield
-    except (LookupError, OverflowError, TypeError, ValueError, RecipeError) as error:
-        raise DataError(f"{path}: the header does not describe {what} ({error}). Copy the file again.") from error
 
 
 def fill(
@@ -102,15 +92,8 @@ def read_safetensors(path: Path) -> tuple[dict[str, str], dict[str, Tensor]]:
 @contextmanager
 def open_safetensors(path: Path) -> Iterator[Any]:
     """A safetensors file opened for reading; raises DataError where it cannot be read."""
-    try:
-        with safe_open(path, framework="pt") as file:
-            yield file
-    except FileNotFoundError:
-        raise DataError(f"{path}: there is no such file.") from None
-    except (SafetensorError, OSError) as error:
-        raise DataError(
-            f"{path} is not a readable safetensors file ({error}). It may be cut off: copy it again."
-        ) from None
+    with reading(path, "safetensors file"), safe_open(path, framework="pt") as file:
+        yield file
 
 
 def _stored(tensor: Tensor, half: bool) -> Tensor:

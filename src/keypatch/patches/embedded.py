@@ -1,8 +1,8 @@
 """The embedded data: patch sets made on this machine from the photographs inside scikit-image, without download."""
 
-import json
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keypatch.cache import cache_folder, make_once
-from keypatch.errors import KeypatchError, MissingExtra
-from keypatch.files import hash_file, reason, write_json
+from keypatch.errors import DataError, KeypatchError, MissingExtra
+from keypatch.files import hash_file, read_json, reading, reason, write_json
 from keypatch.geometry import Jitter
 from keypatch.images import as_grey, open_image
 from keypatch.patches.embedded_classes import PATCH_SIGMAS, MadeClasses, Making, make_classes
@@ -116,11 +116,10 @@ def write_embedded(folder: Path, split: EmbeddedSplit, seed: int) -> None:
 
 
 def _is_whole(folder: Path) -> bool:
-    try:
-        sizes = json.loads((folder / FILE_SIZES).read_text(encoding="utf-8"))
+    with suppress(DataError), reading(folder):  # not there, cut off, or not what we wrote
+        sizes = read_json(folder / FILE_SIZES)
         return all((folder / name).stat().st_size == size for name, size in sizes.items())
-    except (OSError, ValueError, AttributeError):  # not there, cut off, or not what we wrote
-        return False
+    return False
 
 
 def _card(split: EmbeddedSplit, seed: int, made: MadeClasses) -> Mapping[str, Any]:

@@ -21,7 +21,7 @@ from PIL import Image
 
 from keypatch.cache import Content, unpack_once
 from keypatch.errors import DataError, KeypatchError
-from keypatch.files import make_folder, require_folder, write_atomically, write_text
+from keypatch.files import make_folder, reading, require_folder, write_atomically, write_text
 from keypatch.images import read_photo
 from keypatch.patches.patch_set import Pairs, PatchSet, read_set_card, write_set_card
 from keypatch.patches.tables import is_row_of_integers, parse_floats, parse_integers, read_lines
@@ -140,14 +140,9 @@ def _read_interest(path: Path, n: int, allow_partial: bool) -> tuple[NDArray[np.
     if len(lines) < n if allow_partial else len(lines) != n:
         raise DataError(f"{path} has {len(lines)} lines for {n} patches. Copy it again or remove it; it is optional.")
     image, x, y, angle, log_sigma = parse_floats(path, lines[:n], 5, INTEREST_MEANING).T
-    try:
-        with np.errstate(over="ignore", under="ignore"):
-            x, y, sigma, angle = (column.astype(np.float32) for column in (x, y, np.exp2(log_sigma), angle))
+    with reading(path), np.errstate(over="ignore", under="ignore"):
+        x, y, sigma, angle = (column.astype(np.float32) for column in (x, y, np.exp2(log_sigma), angle))
         return image.astype(np.int64), Keypoints(x, y, sigma, angle)
-    except KeypatchError as error:
-        raise DataError(
-            f"{path} holds impossible keypoints. {error} Copy it again or remove it; it is optional."
-        ) from None
 
 
 def _interest_text(images: NDArray[np.int64], keypoints: Keypoints) -> str:

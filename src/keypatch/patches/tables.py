@@ -8,17 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keypatch.errors import DataError
-from keypatch.files import reason
+from keypatch.files import reading
 
 INTEGER = re.compile(r"[+-]?[0-9]{1,18}")  # 18 digits always fit into 64 bits
 
 
 def read_lines(path: Path) -> list[str]:
     """The lines of a text file, blank ones at its end left out."""
-    try:
+    with reading(path):
         return path.read_text(encoding="utf-8", errors="replace").rstrip().splitlines()
-    except OSError as error:
-        raise DataError(f"{path} cannot be read: {reason(error)}.") from error
 
 
 def parse_integers(path: Path, lines: list[str], columns: int, meaning: str) -> NDArray[np.int64]:

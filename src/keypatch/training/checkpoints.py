@@ -11,10 +11,10 @@ from safetensors.torch import save
 from torch import Tensor
 
 from keypatch.errors import DataError
-from keypatch.files import Format, parse_json, write_atomically
+from keypatch.files import Format, parse_json, reading, write_atomically
 from keypatch.losses import State
 from keypatch.networks import NetworkSpec, PatchNetwork
-from keypatch.networks.weights import open_safetensors, reading_header
+from keypatch.networks.weights import open_safetensors
 from keypatch.provenance import provenance
 from keypatch.training.recipe import TRAINED, Recipe
 from keypatch.training.recipe_files import network_from_toml, recipe_from_toml, recipe_to_toml
@@ -60,7 +60,7 @@ def save_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
 def load_checkpoint(path: Path, groups: Sequence[str] = GROUPS) -> Checkpoint:
     """The checkpoint, or only some groups of its tensors: a sampler's memory may be large."""
     header, named = _read(path, groups)
-    with reading_header(path, "a training"):
+    with reading(path, FORMAT.title):
         recipe, step, seconds = header["recipe"], int(header["step"]), float(header["seconds"])
         origin = dict(parse_json(header["provenance"]))
     trained = recipe_from_toml(recipe, f"{path} (recipe)", TRAINED)
@@ -109,15 +109,12 @@ def load_run_weights(path: Path) -> tuple[NetworkSpec, PatchNetwork]:
             raise DataError(f"{path}: the run has no checkpoint yet. Train it until the first one.")
         file = newest
     header, tensors = _read(file, ("network", "average"))
-    with reading_header(file, "a training"):
+    with reading(file, FORMAT.title):
         recipe = header["recipe"]
     spec = network_from_toml(recipe, f"{file} (recipe)")
     network = spec.build()
-    try:
+    with reading(file, "checkpoint of this recipe"):
         network.load_state_dict(tensors["average"] or tensors["network"])
-    except RuntimeError as error:
-        fault = str(error).splitlines()[0]
-        raise DataError(f"{file}: the tensors do not fit the recipe ({fault}). Copy it again.") from None
     return spec, network.eval()
 
 

@@ -4,8 +4,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from keypatch.errors import RecipeError
-from keypatch.files import Format, read_text, write_text
+from keypatch.files import Format, read_text, reading, write_text
 from keypatch.networks import NetworkSpec
 from keypatch.settings import Types, build, checked, to_plain, to_toml
 from keypatch.training.recipe import TYPES, Recipe
@@ -20,30 +19,26 @@ def recipe_to_toml(recipe: Recipe) -> str:
 
 def recipe_from_toml(text: str, where: str = "recipe.toml", types: Types = TYPES) -> Recipe:
     """Raises RecipeError that names the file and the field, DataError for a file of a newer keypatch."""
-    recipe: Recipe = build(Recipe, _values(text, where), where, types)
-    return recipe
+    with reading(where, FORMAT.title):
+        recipe: Recipe = build(Recipe, _values(text, where), where, types)
+        return recipe
 
 
 def network_from_toml(text: str, where: str = "recipe.toml") -> NetworkSpec:
     """The network alone: weights are of use whatever else their recipe names."""
-    spec: NetworkSpec = checked(_values(text, where).get("network"), NetworkSpec, f"{where}: network", TYPES)
-    return spec
+    with reading(where, FORMAT.title):
+        spec: NetworkSpec = checked(_values(text, where).get("network"), NetworkSpec, f"{where}: network", TYPES)
+        return spec
 
 
 def _values(text: str, where: str) -> dict[str, Any]:
-    try:
-        values = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:  # of TOML; of numbers of thousands of digits; of deep nesting
-        raise RecipeError(f"{where}: not a TOML file ({error}).") from error
+    values = tomllib.loads(text)
     FORMAT.check_number(values.pop("format", FORMAT.number), where)
     return values
 
 
 def read_recipe(path: Path, types: Types = TYPES) -> Recipe:
-    try:
-        return recipe_from_toml(path.read_text(encoding="utf-8"), str(path), types)
-    except (OSError, UnicodeDecodeError) as error:
-        raise RecipeError(f"{path} cannot be read as a recipe ({error}).") from error
+    return recipe_from_toml(read_text(path), str(path), types)
 
 
 def holds_recipe(path: Path, recipe: Recipe) -> bool:

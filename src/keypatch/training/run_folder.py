@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -133,12 +133,10 @@ class RunFolder:
         if not path.exists():
             return
         kept = []
-        for line in path.read_text(encoding="utf-8").splitlines():
-            try:
+        for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+            with suppress(ValueError, KeyError, TypeError):  # a line cut off when the process was killed
                 if parse_json(line)["step"] <= step:
                     kept.append(line + "\n")
-            except (ValueError, KeyError, TypeError):
-                continue  # a line cut off when the process was killed
         write_text(path, "".join(kept))
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from keypatch.errors import DataError
-from keypatch.files import Format, hash_file, write_json
+from keypatch.files import Format, hash_file, reading, write_json
 
 WEIGHTS = Path(__file__).parent / "weights"  # <name>.safetensors and its card <name>.json
 FORMAT = Format("keypatch-card", 1, "card of a descriptor")
@@ -34,10 +34,8 @@ class Card:
     @classmethod
     def load(cls, path: Path) -> "Card":
         value = FORMAT.read_json(path)
-        try:
+        with reading(path, FORMAT.title):
             return cls(**{entry.name: value[entry.name] for entry in fields(cls) if entry.name in value})
-        except TypeError:
-            raise DataError(f"{path}: a card needs at least the entries name, about and dim.") from None
 
 
 HANDMADE = (

@@ -41,13 +41,13 @@ WRONG: dict[str, tuple[str, Callable[[Path], None], str]] = {
     "one column": (
         "i_fog/ref.csv",
         edit(lambda x: [y.replace(",", "\t") for y in x]),
-        r"ref.csv is not a table of numbers .*row 0",
+        r"ref.csv is not a readable table of numbers .*row 0",
     ),
     "one number": ("i_fog/ref.csv", edit(lambda x: [y.split(",")[0] for y in x]), "only one column. Its delimiter"),
     "a head": (
         "i_fog/ref.csv",
         edit(lambda x: ["a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p", *x[1:]]),
-        r"ref.csv is not a table of numbers .*'a'",
+        r"ref.csv is not a readable table of numbers .*'a'",
     ),
     "nan": ("i_zion/t5.csv", edit(lambda x: [*x[:6], "nan" + ",0" * 15, *x[7:]]), "t5.csv, line 7: .* nan"),
     "too large for float32": (

@@ -45,7 +45,7 @@ WRONG = {
     "sequence of another split": (
         PAIRS,
         replace_line(3, "i_dome,1,3,i_dome,2,3"),
-        "pos_split-mini.csv, .* string 'i_dome' .* another split",
+        "pos_split-mini.csv .* string 'i_dome' .* another split",
     ),
     "row beyond": (
         PAIRS,
@@ -111,10 +111,10 @@ def test_splits_beside_the_lists_come_first(copied: Any) -> None:
     with pytest.raises(DataError, match=r'"mini" .* has no training part'):
         find_split("mini", "train", copied.tasks)
     for wrong, words in (
-        ("[1, 2]", "not a table of splits"),
-        ("{", "not a table"),
-        ('{"mini": 5}', "not a table"),
-        ('{"mini": ["test"]}', "not a table"),
+        ("[1, 2]", "not a readable table of splits"),
+        ("{", "not a readable"),
+        ('{"mini": 5}', "not a readable"),
+        ('{"mini": ["test"]}', "not a readable"),
         ('{"mini": {"train": ["x"]}}', '"mini" of .* has no test part'),
         ('{"x": {"test": ["../y"]}}', "plain"),
         (

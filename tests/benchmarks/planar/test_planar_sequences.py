@@ -58,7 +58,7 @@ def test_ten_photos_are_in_the_order_of_their_numbers(tmp_path: Path) -> None:
     [
         ("H_1_2", "1 0 0 0 1 0 0 0", r"H_1_2 has 8 numbers; expected a 3x3 matrix"),
         ("H_1_2", "1 0 0 0 1 0 0 0 nan", "matrix of finite numbers"),
-        ("H_1_2", "1 0 0 0 1 zero 0 0 1", "not a matrix of nine numbers"),
+        ("H_1_2", "1 0 0 0 1 zero 0 0 1", "not a readable matrix of nine numbers"),
         ("H_1_3", "0 0 0 0 0 0 0 0 0", "H_1_3 holds a singular matrix"),
         ("H_1_7", "1 0 0 0 1 0 0 0 1", r"plane has no photo 7 \(img7\.png, 7\.ppm"),
         ("img1.ppm", "", r"img1\.png and .*img1\.ppm are both photo 1|img1\.ppm and .*img1\.png are both photo 1"),

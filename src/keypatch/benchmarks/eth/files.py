@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from keypatch.errors import DataError, KeypatchError
-from keypatch.files import reason, write_atomically
+from keypatch.errors import DataError
+from keypatch.files import reading, write_atomically
 from keypatch.geometry import Keypoints
 
 KEYPOINTS, DESCRIPTORS, MATCHES = "keypoints", "descriptors", "matches"  # folders
@@ -33,10 +33,8 @@ def pair_file(folder: Path, first: str, second: str) -> Path:
 def read_eth_keypoints(path: Path) -> Keypoints:
     """The keypoints of an image; raises DataError for a file that is missing, cut off or holds anything else."""
     x, y, sigma, angle = _read(path, np.dtype("<f4"), "keypoints", _KEYPOINT_COLUMNS).astype(np.float32).T
-    try:
+    with reading(path):
         return Keypoints(x, y, sigma, angle)
-    except KeypatchError as error:
-        raise DataError(f"{path}: {error}") from error
 
 
 def write_eth_keypoints(path: Path, keypoints: Keypoints) -> None:
@@ -81,10 +79,8 @@ def write_eth_matches(path: Path, indices: NDArray[np.integer]) -> None:
 
 def _read(path: Path, kind: np.dtype[np.generic], what: str, columns: int | None = None) -> NDArray[np.generic]:
     """The rows of a file; `columns` where only so many are understood."""
-    try:
+    with reading(path):
         content = path.read_bytes()
-    except OSError as error:
-        raise DataError(f"The {what} {path} cannot be read: {reason(error)}.") from error
     if len(content) < _HEAD.size:
         raise DataError(f"{path} is cut off: it has {len(content)} bytes. Copy it again.")
     rows, found = _HEAD.unpack_from(content)

@@ -7,7 +7,7 @@ import hashlib
 import json
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -34,9 +34,9 @@ from keypatch.colmap.database import write_database
 from keypatch.colmap.job import MappingJob, MappingOutcome
 from keypatch.colmap.package import colmap_version, has_cuda
 from keypatch.colmap.process import run_colmap
-from keypatch.errors import KeypatchError
+from keypatch.errors import DataError, KeypatchError
 from keypatch.features import Features
-from keypatch.files import LOCK, Format, hold_chosen_folder, read_text, write_json
+from keypatch.files import LOCK, Format, hold_chosen_folder, read_json, read_text, reading, write_json
 from keypatch.geometry import Keypoints
 from keypatch.geometry.converters import COLMAP_CORNER
 from keypatch.matching.matching import Matching
@@ -199,11 +199,10 @@ def _read_matches(
 
 
 def _read(folder: Path, made_of: Mapping[str, Any]) -> MappingOutcome | None:
-    try:
-        value = json.loads((folder / OUTCOME).read_text(encoding="utf-8"))
+    with suppress(DataError), reading(folder / OUTCOME):  # none, or not to be believed: it is made again
+        value = read_json(folder / OUTCOME)
         return MappingOutcome.from_json(value["outcome"]) if value["made_of"] == made_of else None
-    except (OSError, ValueError, KeyError, TypeError):  # none, or not to be believed: it is made again
-        return None
+    return None
 
 
 def _swap_in(folder: Path, outcome: MappingOutcome, made_of: Mapping[str, Any]) -> None:

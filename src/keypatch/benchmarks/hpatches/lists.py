@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from keypatch.benchmarks.hpatches.descriptors import IMAGES
 from keypatch.errors import DataError
-from keypatch.files import parse_json, require_folder, safe_name
+from keypatch.files import read_json, reading, require_folder, safe_name
 from keypatch.patches.hpatches import read_strip, split_sequences
 from keypatch.patches.tables import read_lines
 
@@ -99,11 +99,9 @@ def _own_splits(path: Path) -> dict[str, dict[str, list[str]]]:
     """The splits beside the lists, as the public tool keeps them; none where there is no such file."""
     if not path.exists():
         return {}
-    try:
-        splits: dict[str, dict[str, list[str]]] = parse_json("\n".join(read_lines(path)))
+    with reading(path, "table of splits"):
+        splits: dict[str, dict[str, list[str]]] = read_json(path)
         parts = [(name, part, own) for name, split in splits.items() for part, own in split.items() if part in PARTS]
-    except (ValueError, TypeError, AttributeError) as error:
-        raise DataError(f"{path} is not a table of splits ({error}). Copy it again.") from None
     for name, part, sequences in parts:
         if not isinstance(sequences, list) or not sequences or not all(isinstance(each, str) for each in sequences):
             raise DataError(
@@ -132,10 +130,8 @@ def _read(path: Path, columns: str, rows: Mapping[str, int]) -> Table:
     lines = _lines(path, columns)
     numbers = {name: number for number, name in enumerate(rows)}
     converters: Any = {k: numbers.__getitem__ for k, column in enumerate(columns.split(",")) if column[0] == "s"}
-    try:
+    with reading(path, f"table of {columns}", "Is it the list of another split?"):
         table: Table = np.loadtxt(lines, np.int32, comments=None, delimiter=",", converters=converters, ndmin=2)
-    except ValueError as error:
-        raise DataError(f"{path}, below its head: {error}. Is it the list of another split?") from None
     if table.shape != (len(lines), columns.count(",") + 1):
         raise DataError(f"{path} does not hold the columns {columns} in every line. Copy it again.")
     good = _fits(table, np.array(list(rows.values())))

@@ -18,7 +18,7 @@ from keypatch.benchmarks.hpatches.lists import find_listed, find_split
 from keypatch.benchmarks.hpatches.rank1 import choose_sequences, hash_strips
 from keypatch.describers.protocol import Describer
 from keypatch.errors import DataError, KeypatchError
-from keypatch.files import write_atomically
+from keypatch.files import reading, write_atomically
 from keypatch.patches.hpatches import (
     STRIPS,
     count_rows,
@@ -93,12 +93,9 @@ def check_csv_target(folder: Path) -> None:
 def _read(path: Path) -> NDArray[np.float32]:
     lines = _lines(path)
     delimiter = ";" if ";" in lines[0] else ","
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RuntimeWarning)  # a number beyond float32 becomes inf, refused below
-            table = np.loadtxt(lines, np.float32, comments=None, delimiter=delimiter, ndmin=2)
-    except ValueError as error:
-        raise DataError(f"{path} is not a table of numbers ({error}). Write the descriptors again.") from None
+    with reading(path, "table of numbers", "Write the descriptors again."), warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # a number beyond float32 becomes inf, refused below
+        table = np.loadtxt(lines, np.float32, comments=None, delimiter=delimiter, ndmin=2)
     if table.shape[1] < 2:
         raise DataError(f"{path} has only one column. Its delimiter should be a comma or a semicolon.")
     broken = np.flatnonzero(~np.isfinite(table).all(axis=1))

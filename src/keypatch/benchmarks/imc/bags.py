@@ -1,8 +1,8 @@
 """Bags: the small sets of photographs that COLMAP reconstructs, and how far its cameras are from the true ones."""
 
-import json
 import shutil
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from itertools import combinations
 from math import comb
@@ -17,7 +17,7 @@ from keypatch.colmap import Camera, read_model, write_database
 from keypatch.colmap.job import MappingJob
 from keypatch.colmap.process import run_colmap
 from keypatch.errors import DataError, KeypatchError
-from keypatch.files import write_json
+from keypatch.files import read_json, reading, write_json
 from keypatch.geometry import Keypoints, Pose, relative_pose
 from keypatch.metrics import angular_error
 from keypatch.patches.tables import read_lines
@@ -94,12 +94,11 @@ class BagOutcome:
     @classmethod
     def load(cls, path: Path) -> "BagOutcome | None":
         """What `save` wrote; None if it is not there or cannot be read, and has to be made again."""
-        try:
-            value: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        with suppress(DataError), reading(path):
+            value: dict[str, Any] = read_json(path)
             errors = tuple(np.inf if error is None else float(error) for error in value.pop("errors"))
             return cls(errors=errors, **value)
-        except (OSError, ValueError, TypeError, KeyError, AttributeError):
-            return None
+        return None
 
 
 def reconstruct_bag(

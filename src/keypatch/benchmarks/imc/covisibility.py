@@ -90,10 +90,8 @@ def _pair(key: str, scene: PosedScene, path: Path) -> Pair:
 
 
 def _counts(path: Path, photos: int) -> NDArray[np.float64]:
-    try:
+    with reading(path, "list of point counts"):
         counts = np.array(" ".join(read_lines(path)).split(), np.float64)
-    except ValueError as error:
-        raise DataError(f"{path} should hold point counts ({error}). Copy it again.") from None
     if len(counts) != photos or not np.isfinite(counts).all():
         raise DataError(f"{path} should hold {photos} numbers, one per photo of images.txt, but has {len(counts)}.")
     return counts

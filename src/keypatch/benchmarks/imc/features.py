@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from keypatch.benchmarks.photo_features import PhotoFeatures, most_keypoints, photo_features, refuse_idle_extraction
 from keypatch.describers.protocol import Describer
 from keypatch.detection import Rule
-from keypatch.errors import DataError, KeypatchError
+from keypatch.errors import DataError
 from keypatch.features import Extraction, Features, Photo
 from keypatch.features.feature_files import open_h5, read_array
-from keypatch.files import hash_folder
+from keypatch.files import hash_folder, reading
 from keypatch.geometry.converters import from_hloc
 from keypatch.images import read_header
 from keypatch.progress import Progress
@@ -54,11 +54,10 @@ def _read_folder(folder: Path, photos: Mapping[str, Path]) -> PhotoFeatures:
 
     def read(name: str) -> Features:
         keypoints, descriptors = (_array(folder, name, kind) for kind in FILES)
-        try:
+        size = read_header(photos[name]).size
+        with reading(f"{folder}: {name}", "set of features"):
             rows = np.ascontiguousarray(descriptors, np.float32)
-            return Features(from_hloc(keypoints, sigma=1.0), rows, read_header(photos[name]).size, descriptor, {})
-        except KeypatchError as error:
-            raise DataError(f"{folder}: {name}: {error}") from None
+            return Features(from_hloc(keypoints, sigma=1.0), rows, size, descriptor, {})
 
     settings = {"keypoints": most_keypoints({name: read(name).descriptors.shape for name in photos}, folder)}
     hashes = {

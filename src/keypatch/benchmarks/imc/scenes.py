@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keypatch.colmap import Camera, PosedCamera, read_cameras
-from keypatch.errors import DataError, KeypatchError
+from keypatch.errors import DataError
 from keypatch.features import Photo, find_photos
 from keypatch.features.feature_files import open_h5, read_array
-from keypatch.files import require_folder
+from keypatch.files import reading, require_folder
 from keypatch.geometry.poses import Pose
 from keypatch.images import read_header
 
@@ -128,13 +128,10 @@ def read_calibrations(folder: Path, photos: Sequence[Photo]) -> dict[str, PosedC
 def _read(path: Path, photo: Path) -> PosedCamera:
     with open_h5(path, "calibration") as file:
         values = {key: _numbers(path, read_array(path, file, key), key) for key in SIZES}
-    try:
-        camera = Camera.from_matrix(values["K"].reshape(3, 3), read_header(photo).size)
+    size = read_header(photo).size
+    with reading(path, "calibration"):
+        camera = Camera.from_matrix(values["K"].reshape(3, 3), size)
         return PosedCamera(camera, Pose(values["R"].reshape(3, 3), values["T"].ravel()))
-    except DataError:
-        raise
-    except KeypatchError as error:
-        raise DataError(f"{path}: {error}") from None
 
 
 def _numbers(path: Path, array: NDArray[np.generic] | None, key: str) -> NDArray[np.float64]:

@@ -21,7 +21,7 @@ from keypatch.commands.inspect.photos import (
 )
 from keypatch.errors import DataError, KeypatchError
 from keypatch.features.feature_files import group_names, open_h5, read_attribute
-from keypatch.files import read_head, read_json
+from keypatch.files import read_head, read_json, reading
 from keypatch.images import LIST_SUFFIX, SUFFIXES
 from keypatch.patches.image_folders import has_class_folders
 from keypatch.patches.layouts import EMBEDDED, find_layout
@@ -85,11 +85,12 @@ def _collect(name: str, kind: str, look: Look, place: Path) -> Inspection:
     facts: dict[str, str] = {}
     problems: list[str] = []
     try:
-        for finding in look(place):
-            if isinstance(finding, KeypatchError):
-                problems.append(str(finding))
-            else:
-                facts[finding[0]] = finding[1]
+        with reading(place, kind):
+            for finding in look(place):
+                if isinstance(finding, KeypatchError):
+                    problems.append(str(finding))
+                else:
+                    facts[finding[0]] = finding[1]
     except KeypatchError as fault:
         problems.append(str(fault))
     return Inspection(name, kind, facts, tuple(problems))

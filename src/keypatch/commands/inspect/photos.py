@@ -4,6 +4,7 @@ import shlex
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from keypatch.colmap import read_cameras, read_model
@@ -41,13 +42,11 @@ def has_photos(folder: Path, *, below: bool = False) -> bool:
 
 def is_photo_list(file: Path) -> bool:
     """Whether the first line of a text, but for comments, names a photo: one that is there, or in one word."""
-    try:
-        with file.open(encoding="utf-8") as text:
-            lines = text.read(_BEGINNING).splitlines()
+    with suppress(OSError, ValueError), file.open(encoding="utf-8") as text:  # no text; a name that no file can have
+        lines = text.read(_BEGINNING).splitlines()
         first = next((line.strip() for line in lines if line.strip() and not line.startswith("#")), "")
         return Path(first).suffix.lower() in SUFFIXES and (len(first.split()) == 1 or (file.parent / first).exists())
-    except (OSError, ValueError):  # of a text that is none, and of a name that no file can have
-        return False
+    return False
 
 
 def usable_classes(folder: Path) -> Mapping[str, list[Path]]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from keypatch.benchmarks.scores import find_score
 from keypatch.errors import DataError, RecipeError
-from keypatch.files import Format, write_json
+from keypatch.files import Format, reading, write_json
 from keypatch.reports.published import published_recipes
 from keypatch.training import Recipe
 from keypatch.training.recipe import TRAINED
@@ -97,11 +97,9 @@ class Trial:
         value = TRIAL.read_json(path)
         for name in ("format", "format_number", "pairs_per_second"):  # the last follows from the milestones
             value.pop(name, None)
-        try:
+        with reading(path, TRIAL.title, "Remove it and run the study again."):
             milestones = tuple(_milestone(each) for each in value.pop("milestones"))
             return cls(milestones=milestones, **value)
-        except (KeyError, TypeError, AttributeError) as error:
-            raise DataError(f"{path} is incomplete ({error}). Remove it and run the study again.") from None
 
 
 def load_trial(study: Path, name: str) -> Trial:
