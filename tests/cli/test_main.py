@@ -229,3 +229,10 @@ def test_folders_of_an_output_are_made(
     assert shown.code == 0, shown.err
     assert (tmp_path / "a" / "b" / name).stat().st_size > 0
     assert [path.name for path in (tmp_path / "a" / "b").iterdir()] == [name]
+
+
+def test_what_a_file_holds_does_not_steer_the_terminal(keypatch: Callable, tmp_path: Path) -> None:
+    (tmp_path / "list.txt").write_text("\x1b[2J\x9b31m/../a.jpg\n")
+    said = keypatch("describe", tmp_path / "list.txt", "--out", tmp_path / "f.h5", "--descriptor", "sift")
+    assert said.code == 2 and "list.txt, line 1" in said.err
+    assert "\x1b" not in said.err and "\x9b" not in said.err

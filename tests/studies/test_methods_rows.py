@@ -82,8 +82,8 @@ def test_a_row_of_format_1_gets_its_recipe_from_its_run_folder(tmp_path: Path) -
         ("[]", "not a row"),
         ('{"format": "keypatch-result"}', "not a row"),
         ('{"format": "keypatch-study-row", "format_number": 9}', "newer keypatch"),
-        ('{"format": "keypatch-study-row", "format_number": 1}', "incomplete"),
-        ('{"format": "keypatch-study-row", "format_number": 1, "milestones": [], "colour": 1}', "incomplete"),
+        ('{"format": "keypatch-study-row", "format_number": 1}', "not a readable row"),
+        ('{"format": "keypatch-study-row", "format_number": 1, "milestones": [], "colour": 1}', "not a readable row"),
     ],
 )
 def test_another_file_is_refused_by_name(tmp_path: Path, text: str, part: str) -> None:
@@ -91,3 +91,11 @@ def test_another_file_is_refused_by_name(tmp_path: Path, text: str, part: str) -
     with pytest.raises(DataError, match=part) as fault:
         Trial.load(tmp_path / "x.json")
     assert "x.json" in str(fault.value)
+
+
+def test_a_row_whose_name_leads_out_of_the_study_is_refused(tmp_path: Path) -> None:
+    Trial("hynet", 0, "").save(tmp_path)
+    text = (tmp_path / "hynet-0.json").read_text()
+    (tmp_path / "hynet-0.json").write_text(text.replace('"hynet"', '"../hynet"'))
+    with pytest.raises(DataError, match=r"hynet-0\.json: the name '\.\./hynet-0' is not a plain path"):
+        Trial.load(tmp_path / "hynet-0.json")

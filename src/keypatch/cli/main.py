@@ -1,5 +1,6 @@
 """The command `keypatch`: runs one of the commands and turns errors into sentences and exit codes."""
 
+import re
 import signal
 import sys
 import traceback
@@ -11,6 +12,7 @@ from pathlib import Path
 from keypatch.errors import Interrupted, KeypatchError
 
 USER_ERROR, OUR_ERROR, INTERRUPTED = 2, 1, 130
+_CONTROLS = re.compile("[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f]")  # quoted from a file, they would steer the terminal
 
 
 def run(words: Sequence[str]) -> int:
@@ -74,7 +76,7 @@ def _stopped(words: Sequence[str]) -> Interrupted:
 def _say(sentence: str, code: int, debug: bool) -> int:
     if debug:
         traceback.print_exc()
-    print(sentence, file=sys.stderr)
+    print(_CONTROLS.sub("?", sentence), file=sys.stderr)
     return code
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from keypatch.benchmarks.scores import find_score
 from keypatch.errors import DataError, RecipeError
-from keypatch.files import Format, reading, write_json
+from keypatch.files import Format, reading, safe_name, write_json
 from keypatch.reports.published import published_recipes
 from keypatch.training import Recipe
 from keypatch.training.recipe import TRAINED
@@ -99,7 +99,9 @@ class Trial:
             value.pop(name, None)
         with reading(path, TRIAL.title, "Remove it and run the study again."):
             milestones = tuple(_milestone(each) for each in value.pop("milestones"))
-            return cls(milestones=milestones, **value)
+            row = cls(milestones=milestones, **value)
+            safe_name(row.name, str(path))  # it names the file that the row is saved to
+            return row
 
 
 def load_trial(study: Path, name: str) -> Trial:
