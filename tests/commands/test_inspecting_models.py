@@ -61,7 +61,7 @@ def test_a_database_is_counted(database: Path) -> None:
         ("UPDATE keypoints SET data = NULL", "keypoints of 2 images are cut off"),
         ("UPDATE keypoints SET cols = 5, data = zeroblob(20 * rows)", "2, 4 or 6 columns, not 5"),
         ("DELETE FROM images WHERE image_id = 2", "1 lists of keypoints belong to no image"),
-        ("DROP TABLE two_view_geometries", "not a COLMAP database"),
+        ("DROP TABLE two_view_geometries", "not a readable COLMAP database"),
     ],
 )
 def test_a_harmed_database_has_a_problem(database: Path, change: str, message: str) -> None:
@@ -78,7 +78,7 @@ def test_another_database_is_told(tmp_path: Path) -> None:
     connection = sqlite3.connect(tmp_path / "other.db")
     connection.execute("CREATE TABLE mine (x)")
     connection.close()
-    assert "not a COLMAP database" in inspect(tmp_path / "other.db").problems[0]
+    assert "not a readable COLMAP database" in inspect(tmp_path / "other.db").problems[0]
 
 
 FACTS = {

@@ -51,8 +51,8 @@ def _read_tensors(path: Path) -> dict[str, Tensor]:
             asked = re.search(r"GLOBAL ([\w.]+)", str(error))  # amid advice to load it without this protection
             more = f" and asks for {asked[1]}" if asked else ""
             raise DataError(
-                f"{path} holds more than tensors{more}, or is no checkpoint. Only tensors are loaded, since anything "
-                "else could run code. Save the state_dict by itself."
+                f"{path} holds more than tensors{more}. Only tensors are loaded, since anything else could run code. "
+                "Save the state_dict by itself."
             ) from error
 
 
