@@ -499,13 +499,13 @@ def _make_hloc_matches(folder: Path) -> None:
 
 
 def _read_result(folder: Path) -> None:
-    from keypatch.benchmarks.result import Result
+    from keypatch.benchmarks.result import load_result
     from keypatch.reports.page import report
 
     path = folder / "result.json"
     _all(
-        lambda: Result.load(path).to_dict(),
-        lambda: repr(Result.load(path)),
+        lambda: load_result(path).to_dict(),
+        lambda: repr(load_result(path)),
         lambda: _inspect(path),
         lambda: report([path], folder / "page.html"),
     )

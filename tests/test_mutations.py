@@ -60,7 +60,7 @@ def crash(folder):
     os.kill(os.getpid(), signal.SIGSEGV)
 
 def spoilt(fault):
-    return lambda folder: fault(folder) if (folder / "a.txt").read_text() != "whole" else None
+    return lambda folder: fault(folder) if (folder / "a.txt").read_bytes() != b"whole" else None
 
 for fault in (hang, take, raise_, crash):
     CASES[fault.__name__] = Case(lambda folder: None, spoilt(fault))

@@ -5,7 +5,7 @@ import threading
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from io import BytesIO
+from io import BufferedReader, BytesIO
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
@@ -81,11 +81,19 @@ class PhotoFile(NamedTuple):
     bits: int  # of a value: 8 or 16
 
 
+class _Bounded(BufferedReader):
+    """A file never asked for more bytes than it has: Pillow believes lengths, and Python makes room for them."""
+
+    def read(self, size: int | None = -1) -> bytes:
+        left = max(0, os.fstat(self.fileno()).st_size - self.tell())
+        return super().read(left if size is None or size < 0 else min(size, left))
+
+
 @contextmanager
 def open_image(path: Path) -> Iterator[ImageFile.ImageFile]:
     """The image, opened but not decoded. Whatever Pillow raises within the block becomes a DataError about the file."""
     # given a path, Pillow maps it, and mixes up the pixels of a TIFF that is turned
-    with reading(path, "image"), path.open("rb") as file:
+    with reading(path, "image"), _Bounded(path.open("rb", buffering=0)) as file:
         with _opening:  # Pillow's own limit is one for the whole process; ours is `require_readable`
             limit, Image.MAX_IMAGE_PIXELS = Image.MAX_IMAGE_PIXELS, None
             try:

@@ -70,7 +70,7 @@ def test_another_photo_of_the_same_name_has_features_of_its_own(photos: Path) ->
 
 def test_a_photo_that_cannot_be_read_is_told_and_the_others_are_kept(photos: Path, cache: Path) -> None:
     (photos / "sub" / "two.png").write_bytes(b"\x89PNG cut off")
-    with pytest.raises(DataError, match=r"two\.png is not a readable image"):
+    with pytest.raises(DataError, match=r"two\.png is cut off"):
         photo_features(load("rootsift"), find_photos([photos]), FEW)
     assert len(list(cache.rglob("*.h5"))) == 1
 

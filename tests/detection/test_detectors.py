@@ -147,7 +147,7 @@ def test_files_that_hold_no_weights_of_keynet_are_named(tmp_path):
     for path in (text, other):
         with pytest.raises(DataError, match=f"{path.name} is not a readable file of Key.Net's weights"):
             make_detector("keynet", weights=path)
-    with pytest.raises(DataError, match=r"weights cannot be read from .*absent\.safetensors"):
+    with pytest.raises(DataError, match=r"absent\.safetensors"):
         make_detector("keynet", weights=tmp_path / "absent.safetensors")
 
 

@@ -77,7 +77,7 @@ def _read_pairs(path: Path, scene: PosedScene) -> list[Pair]:
         if listed is None or listed.dtype.kind != "U":
             raise ValueError("it should be an array of names <photo>-<photo>")
         keys = listed.ravel().tolist()
-    return [_pair(key, scene, path) for key in keys if not DEPRECATED.intersection(key.split("-"))]
+        return [_pair(key, scene, path) for key in keys if not DEPRECATED.intersection(key.split("-"))]
 
 
 def _pair(key: str, scene: PosedScene, path: Path) -> Pair:
