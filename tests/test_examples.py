@@ -43,6 +43,7 @@ def material(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.usefixtures("own_parts")
 @pytest.mark.parametrize("name", keypatch.__all__)
 def test_the_example_of_a_public_name_does_what_it_says(
     name: str, material: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -25,14 +25,13 @@ from numpy.typing import NDArray
 from platformdirs import user_cache_dir
 
 from keypatch.errors import DataError, KeypatchError
-from keypatch.files import LOCK, PARTIAL_SUFFIX, lock, reading, reason, write_atomically
+from keypatch.files import LOCK, lock, reading, reason, write_atomically
 
 Content = tuple[tuple[int, ...], Iterable[NDArray[np.uint8]]]  # a shape, and the parts along its first axis
 
 LIMIT = 8 * 10**9  # bytes of a kind: features of 2,000 photos, 8,000 keypoints of 128 numbers in each
 LAYOUT = 1  # of unpacked images: a new number unpacks all of them again
 SECONDS_IN_USE = 86400  # a folder that was used since is left alone: another process may read it
-SECONDS_UNTIL_ABANDONED = 3600  # a living writer touches its file many times a second
 
 _enabled = ContextVar("enabled", default=True)
 
@@ -167,7 +166,6 @@ def unpack_once(folder: Path, label: str, images: Sequence[Path], unpack: Callab
     if chosen == paths[1]:
         _make_room(chosen.parent, int(np.prod(shape)))
     _save_array(chosen, shape, np.dtype(np.uint8), parts)
-    _remove_abandoned(chosen.parent)
     for other in chosen.parent.glob(names[paths.index(chosen)].name):
         if other != chosen:
             with suppress(OSError):  # another process may have it mapped or may have removed it
@@ -279,8 +277,7 @@ def _save_array(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any], parts:
 
 
 def _make_room(root: Path, size: int = 0) -> None:
-    """Remove the entries used longest ago until `size` bytes fit below the limit, and what killed writers left."""
-    _remove_abandoned(root)
+    """Remove the entries used longest ago until `size` bytes fit below the limit."""
     entries = []
     for path in root.iterdir():
         with suppress(OSError):  # another process removed it
@@ -299,13 +296,6 @@ def _make_room(root: Path, size: int = 0) -> None:
                 with lock(path / LOCK, str(path)):
                     _remove(path)
             total -= length
-
-
-def _remove_abandoned(folder: Path) -> None:
-    for partial in folder.glob(f".*{PARTIAL_SUFFIX}"):
-        with suppress(OSError):
-            if time.time() - partial.stat().st_mtime > SECONDS_UNTIL_ABANDONED:
-                partial.unlink()
 
 
 def _remove(path: Path) -> None:

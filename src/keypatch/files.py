@@ -9,6 +9,7 @@ import re
 import secrets
 import tempfile
 import textwrap
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from filelock import FileLock, Timeout
 from keypatch.errors import DataError, Interrupted, KeypatchError, MissingExtra
 
 PARTIAL_SUFFIX = ".partial"
+SECONDS_UNTIL_ABANDONED = 3600  # a living writer touches its file many times a second
 LOCK = ".lock"  # in a folder that one process works in
 _DIGITS = 300  # of whole numbers in JSON: a float has room for 308
 _LONG = 200  # bytes of a name: most systems allow 255, of which temporary names need some
@@ -162,17 +164,21 @@ def temporary_path(path: Path) -> Path:
 
 
 def remove_abandoned(folder: Path) -> None:
-    """Remove temporary files of processes of this machine that have ended, killed before they could do it."""
+    """Remove the temporary files of killed processes: of this machine at once, of others when they are old."""
     for path in folder.glob(f".*{PARTIAL_SUFFIX}*"):  # SQLite appends to the name of its journals
         writer = re.search(rf"\.(\d+)-{_machine()}-[0-9a-f]{{8}}\{PARTIAL_SUFFIX}", path.name)
-        if writer and not _is_running(int(writer[1])):
-            with suppress(OSError):
+        with suppress(OSError):
+            age = time.time() - path.stat().st_mtime
+            if not _is_running(int(writer[1])) if writer else age > SECONDS_UNTIL_ABANDONED:
                 path.unlink()
 
 
 @cache
 def _machine() -> str:
-    return hashlib.sha256(platform.node().encode()).hexdigest()[:6]
+    """Where the numbers of processes mean the same: a machine, or a container with numbers of its own."""
+    numbers = Path("/proc/self/ns/pid")
+    place = f"{platform.node()} {os.readlink(numbers) if numbers.is_symlink() else ''}"
+    return hashlib.sha256(place.encode()).hexdigest()[:6]
 
 
 def _is_running(process: int) -> bool:

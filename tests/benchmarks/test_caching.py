@@ -15,7 +15,7 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from keypatch import cache
+from keypatch import cache, files
 from keypatch.benchmarks.caching import describe_cached, describer_identity
 from keypatch.cache import without_cache
 from keypatch.describers import SiftDescriber
@@ -238,7 +238,7 @@ def test_parts_of_killed_writers_go_and_those_of_living_ones_stay(folder: Path) 
     dead, living = folder / ".a.npy.1.partial", folder / ".b.npy.2.partial"
     for path in (dead, living):
         path.touch()
-    long_ago = time.time() - cache.SECONDS_UNTIL_ABANDONED - 1
+    long_ago = time.time() - files.SECONDS_UNTIL_ABANDONED - 1
     os.utime(dead, (long_ago, long_ago))
     describe_cached(LearnedRows(), Patches(), "data")
     assert not dead.exists() and living.exists()

@@ -136,9 +136,9 @@ def test_a_malformed_database_is_named(tmp_path, options, sentence):
 def test_files_of_another_kind_are_named(tmp_path):
     other = tmp_path / "text"
     other.write_text("no database and no HDF5")
-    with pytest.raises(DataError, match="not a COLMAP database"):
+    with pytest.raises(DataError, match="not a readable COLMAP database"):
         read_stated_database(other, "a.jpg")
-    with pytest.raises(DataError, match="cannot be read"):
+    with pytest.raises(DataError, match="not a readable feature file"):
         read_stated_h5(other, "a.jpg")
     for read in (read_stated_database, read_stated_h5):
         with pytest.raises(DataError, match="There is no"):
