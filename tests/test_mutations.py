@@ -32,6 +32,27 @@ def test_a_few_spoilt_files_are_read_or_refused(name: str, worker: Worker, tmp_p
     assert tried(name, SHORT, worker, tmp_path).failures == []
 
 
+FOUND = {  # what such a file ended with before the boundary around readers
+    "run log": 0,  # UnicodeDecodeError
+    "published .pth of torch 1": 136,  # gigabytes
+    "recipe": 148,  # OverflowError
+    "photo, AVIF": 41,  # RuntimeError
+    "photo, BMP": 26,  # OverflowError
+    "photo, JPEG 2000": 127,  # gigabytes
+    "COLMAP database": 103,  # UnicodeDecodeError
+    "visibility lists": 185,  # SystemError
+    "features": 10,  # gigabytes
+    "COLMAP model, binary": 2,  # no end, and gigabytes
+}
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_a_file_that_once_got_through_is_read_or_refused(name: str, worker: Worker, tmp_path: Path) -> None:
+    if name in COLMAP:
+        pytest.importorskip("pycolmap")
+    assert mutations.run(name, [FOUND[name]], worker, tmp_path).failures == []
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_spoilt_files_are_read_or_refused(name: str, worker: Worker, tmp_path: Path) -> None:
