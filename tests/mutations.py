@@ -419,13 +419,12 @@ def _make_pth(folder: Path) -> None:
 def _make_old_pth(folder: Path) -> None:
     import torch
 
-    path, keys = folder / "tfeat.params", dict[bytes, bytes]()
-    torch.save(_tfeat(), path, _use_new_zipfile_serialization=False)
-
-    def numbered(found: re.Match[bytes]) -> bytes:  # they are addresses, which differ from run to run
-        return keys.setdefault(found[0], b"%0*d" % (len(found[0]), len(keys) + 1))
-
-    path.write_bytes(re.sub(rb"\d{14,15}", numbered, path.read_bytes()))
+    tensors, path = _tfeat(), folder / "tfeat.params"
+    parts = torch.cat([tensor.flatten() for tensor in tensors.values()]).split([t.numel() for t in tensors.values()])
+    views = {name: part.view(tensors[name].shape) for name, part in zip(tensors, parts, strict=True)}
+    torch.save(views, path, _use_new_zipfile_serialization=False)
+    # the storage is named by its address, which differs from run to run
+    path.write_bytes(re.sub(rb"\d{14,15}", lambda found: b"1".zfill(len(found[0])), path.read_bytes()))
 
 
 @case("published .safetensors", _read_published)
