@@ -55,10 +55,10 @@ def _text_cameras(folder: Path, stand_ins: bool) -> Iterator[tuple[str, PosedCam
         if not line.strip():
             continue
         with reading(f"{images}, line {number}", "line IMAGE_ID QW QX QY QZ TX TY TZ CAMERA_ID NAME"):
-            _, *numbers, camera, name = line.split(maxsplit=9)
+            _, qw, qx, qy, qz, tx, ty, tz, camera, name = line.split(maxsplit=9)
             if int(camera) not in cameras:
                 raise DataError(f"camera {camera} is not in {path}.")
-            motion = [float(value) for value in numbers]
+            motion = [float(value) for value in (qw, qx, qy, qz, tx, ty, tz)]
             posed = PosedCamera(cameras[int(camera)], Pose(quaternion_rotation(motion[:4]), np.array(motion[4:])))
         number, points = next(lines, (number, ""))  # a line of its own, often empty
         if len(points.split()) % 3:
