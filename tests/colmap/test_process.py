@@ -136,7 +136,7 @@ def test_however_the_child_ends_there_is_one_sentence(scene, tmp_path: Path, cas
 def test_photos_registered_again_never_make_more_than_all(scene, tmp_path: Path, monkeypatch) -> None:
     lines = ["stage", "mapping"], ["registered", 2], *[["more", 1]] * 9, ["registered", 2], ["more", 1]
     code = f"import json\nfor key, value in {lines!r}: print(json.dumps({{key: value}}))"
-    monkeypatch.setattr(process, "CHILD", (sys.executable, "-c", code))
+    monkeypatch.setattr(process, "CHILD", (sys.executable, "-c", code))  # it ends without reading its job
     told = Told()
     with pytest.raises(KeypatchError, match="ended with code 0"):
         run_colmap(job_of(scene, tmp_path), told)

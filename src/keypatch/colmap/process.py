@@ -51,11 +51,9 @@ def _listen(process: "subprocess.Popen[str]", job: MappingJob, progress: Progres
     end: dict[str, Any] = {}
     if process.stdin is None or process.stdout is None:
         raise RuntimeError("the child has no pipes")
-    try:
+    with suppress(BrokenPipeError):  # it has ended already; what it said before is still to be read
         process.stdin.write(json.dumps(asdict(job)) + "\n")
         process.stdin.flush()
-    except BrokenPipeError:
-        return stage, end
     for line in process.stdout:
         news = _news(line)
         if "outcome" in news or "error" in news:
@@ -70,7 +68,8 @@ def _listen(process: "subprocess.Popen[str]", job: MappingJob, progress: Progres
         registered = min(news.get("registered", registered + news.get("more", 0)), len(job.photos))
         if registered and stage == "mapping" and job.begun is None:
             progress.count(registered, len(job.photos), "photos registered")
-    process.stdin.close()
+    with suppress(BrokenPipeError):
+        process.stdin.close()
     return stage, end
 
 
