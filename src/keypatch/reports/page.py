@@ -152,7 +152,7 @@ class Picture(NamedTuple):
     wide: bool
 
 
-class Origin(NamedTuple):
+class OriginRow(NamedTuple):
     """Where a result comes from: a text for each of `Section.origin_heads`."""
 
     of: int
@@ -182,7 +182,7 @@ class Section:
     settings: dict[str, str]
     card: dict[str, str]
     origin_heads: list[str]
-    origins: list[Origin]
+    origins: list[OriginRow]
 
 
 def _section(protocol: Protocol, numbers: Numbers, baseline: str | None) -> Section:
@@ -284,7 +284,7 @@ def _texts(values: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def _origins(protocol: Protocol, numbers: Numbers) -> tuple[list[str], list[Origin]]:
+def _origins(protocol: Protocol, numbers: Numbers) -> tuple[list[str], list[OriginRow]]:
     """A row per result: file, date, version, machine, command, hashes, and the descriptor's own settings."""
     heads = ("descriptor", "file", "date", "made with", "machine", "command", "SHA-256", "own settings")
     rows = []
@@ -296,5 +296,5 @@ def _origins(protocol: Protocol, numbers: Numbers) -> tuple[list[str], list[Orig
         rows.append([entry.label, entry.file, origin.date, made, origin.machine, origin.command, hashes, own])
     kept = [column for column in range(len(heads)) if any(row[column] for row in rows)]
     of = [numbers[entry.label] for entry in protocol.entries]
-    origins = [Origin(number, [row[column] for column in kept]) for number, row in zip(of, rows, strict=True)]
+    origins = [OriginRow(number, [row[column] for column in kept]) for number, row in zip(of, rows, strict=True)]
     return [heads[column] for column in kept], origins
