@@ -9,9 +9,9 @@ from keypatch.benchmarks.result import Result
 from keypatch.benchmarks.table import BENCHMARKS, Benchmark, find_benchmark, kind_of
 from keypatch.cache import without_cache
 from keypatch.describers.protocol import Describer
-from keypatch.detection import DETECTOR_TYPES
 from keypatch.errors import DataError, KeypatchError
 from keypatch.files import require_place
+from keypatch.matching.matching import PHOTO_TYPES
 from keypatch.patches.layouts import EMBEDDED, open_patches
 from keypatch.patches.online_products import has_product_lists
 from keypatch.patches.patch_set import PatchSet
@@ -70,7 +70,7 @@ def _choose_settings(protocol: Benchmark, name: str, settings: object | Sequence
     if not isinstance(words, list | tuple) or not all(isinstance(word, str) for word in words):
         wanted = protocol.settings.__name__
         raise KeypatchError(f'The settings of {name} must be a {wanted} or a list of "path=value", not {settings!r}.')
-    return apply_settings(protocol.settings(), words, DETECTOR_TYPES)
+    return apply_settings(protocol.settings(), words, PHOTO_TYPES)
 
 
 def _source(

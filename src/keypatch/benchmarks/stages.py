@@ -4,10 +4,11 @@ A benchmark whose defaults are not those of a stage has a subclass with its own:
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 from keypatch.errors import KeypatchError
+from keypatch.matching.adalam import AdaLAM
 from keypatch.matching.matching import Matching, Model
 from keypatch.settings import other_default
 
@@ -18,6 +19,7 @@ VERIFICATION = ("model", "estimator", "threshold", "seed", "confidence", "iterat
 class ColmapMatching(Matching):
     """`Matching` whose matches COLMAP verifies itself."""
 
+    filter: AdaLAM | None = other_default(Matching, "filter", None)
     model: Model | None = other_default(Matching, "model", None)
 
 
@@ -31,8 +33,7 @@ def refuse_idle(part: str, given: Any, names: Iterable[str], why: str, instead: 
 
 def recorded_matching(matching: Matching, names: Iterable[str]) -> dict[str, Any]:
     """These fields, and the others where they are not the benchmark's defaults; an exact search is "exact"."""
-    usual = type(matching)()
-    values = {field.name: getattr(matching, field.name) for field in fields(matching)}
+    usual, values = type(matching)().plain(), matching.plain()
     values["neighbours"] = "flann" if matching.neighbours == "flann" else "exact"
-    changed = {name: value for name, value in values.items() if value not in (getattr(usual, name), "exact")}
+    changed = {name: value for name, value in values.items() if value not in (usual.get(name), "exact")}
     return {name: values[name] for name in names} | changed

@@ -25,13 +25,13 @@ def list_command(
 ) -> None:
     """List all names; or show one recipe as TOML, or one benchmark with its settings."""
     from keypatch.benchmarks.table import BENCHMARKS
-    from keypatch.detection import DETECTOR_TYPES
+    from keypatch.matching.matching import PHOTO_TYPES
 
     console = open_console()
     benchmark = find_part(BENCHMARKS, kind) if kind is not None and kind not in KINDS else None
     if benchmark is not None:
         console.print(f"{kind}: {benchmark.line}\n")
-        lines = [(each.path, each.default, each.about) for each in list_settings(benchmark.settings(), DETECTOR_TYPES)]
+        lines = [(each.path, each.default, each.about) for each in list_settings(benchmark.settings(), PHOTO_TYPES)]
         print_table(console, ["--set", "default", ""], lines)
         if benchmark.module.startswith("."):  # one of ours
             console.print(f"\nProtocol: docs/benchmarks/{kind}.md")

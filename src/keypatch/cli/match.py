@@ -1,5 +1,7 @@
 """`keypatch match`: two photos, a folder of them, or the photos of a feature file become matches."""
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -7,23 +9,23 @@ import typer
 
 from keypatch.cli import options
 from keypatch.cli.options import examples, options_of, refuse_beside
-from keypatch.detection import DETECTOR_TYPES
+from keypatch.colmap.known_cameras import read_intrinsics
 from keypatch.errors import KeypatchError
 from keypatch.features.extraction import DESCRIPTOR, Extraction, FileOptions
+from keypatch.geometry.homographies import read_matrix
 from keypatch.images import LIST_SUFFIX
-from keypatch.matching.drawing import LINES
-from keypatch.matching.matching import Matching
+from keypatch.matching.drawing import LINES, Style
+from keypatch.matching.matching import PHOTO_TYPES, Matching
 from keypatch.progress import ProgressBar, counted
-from keypatch.settings import field_names
+from keypatch.settings import checked, field_names
 
 if TYPE_CHECKING:
-    from numpy import float64
-    from numpy.typing import NDArray
+    from keypatch.matching.verification import Intrinsics
 
 app = typer.Typer(add_completion=False)
 
 # Options that would do nothing beside others
-OF_TWO_PHOTOS = ("draw", "lines", "homography", "within")
+OF_TWO_PHOTOS = ("draw", "lines", "picture", "homography", "within", "pose")
 OF_DESCRIBING = ("descriptor", "precision", *field_names(Extraction), *field_names(FileOptions))
 OF_MANY_PHOTOS = ("pairs", "features", "root", "half", "workers")
 
@@ -34,7 +36,7 @@ OF_MANY_PHOTOS = ("pairs", "features", "root", "half", "workers")
         "keypatch match photos --out matches.h5",
     )
 )
-@options_of(DETECTOR_TYPES, ("sigma",), matching=Matching(), extraction=Extraction(), files=FileOptions())
+@options_of(PHOTO_TYPES, ("sigma",), matching=Matching(), extraction=Extraction(), files=FileOptions())
 def match(
     context: typer.Context,
     matching: Matching,
@@ -57,20 +59,26 @@ def match(
         Path | None, typer.Option(help="Draw the matches and save the picture here (.png or .jpg).")
     ] = None,
     lines: Annotated[int, typer.Option(help="Draw at most this many matches.")] = LINES,
+    picture: Annotated[
+        str, typer.Option(help="What to draw: lines, epipolar (lines of F or E) or overlay (of H).")
+    ] = "lines",
+    pose: Annotated[
+        bool, typer.Option("--pose", help="Estimate the relative pose of the two cameras; short for --model E.")
+    ] = False,
     homography: Annotated[
         Path | None, typer.Option(help="True homography (x1 ~ H x0, 3x3 as text), to count correct matches.")
     ] = None,
     within: Annotated[float, typer.Option(help="Largest error in pixels of a correct match.")] = 3.0,
     intrinsics: Annotated[
         list[Path] | None,
-        typer.Option(help="Text file with K (3x3, OpenCV's pixels); repeat it if the second photo's differs."),
+        typer.Option(help="File with K (3x3, OpenCV's pixels) or a COLMAP camera line; give two if they differ."),
     ] = None,
     descriptor: options.Descriptor = DESCRIPTOR,
     device: options.Device = "auto",
     precision: options.Precision = "auto",
 ) -> None:
     """Match two photos, a folder or a feature file. Ctrl-C keeps what is done; run it again to resume."""
-    cameras = _matrices(intrinsics or [])
+    cameras = [read_intrinsics(path) for path in intrinsics or []]
     if images and (len(images) > 2 or any(each.is_dir() or each.suffix.lower() == LIST_SUFFIX for each in images)):
         refuse_beside(context, "many photos", *OF_TWO_PHOTOS)
         from keypatch.matching.pairs import match_photos
@@ -116,7 +124,12 @@ def match(
         from keypatch.matching.image_matches import PICTURES, TABLES, Truth, check_output
         from keypatch.matching.image_matches import match as match_two
 
-        truth = None if homography is None else Truth(_matrices([homography])[0], within)
+        truth = None if homography is None else Truth(read_matrix(homography), within)
+        style = checked(picture, Style, "--picture")
+        if pose:
+            if matching.model not in (Matching.model, "E"):
+                raise KeypatchError(f"--pose needs the model E, not {matching.model}. Leave --model out.")
+            matching = replace(matching, model="E")
         for path, suffixes in ((out, TABLES), (draw, PICTURES)):
             if path is not None:
                 check_output(path, suffixes)
@@ -142,7 +155,7 @@ def match(
             typer.echo(line)
         for path in (out, draw):
             if path is not None:
-                typer.echo(f"Written: {result.save(path, lines)}")
+                typer.echo(f"Written: {result.save(path, lines, style)}")
 
 
 def _match_file(out: Path | None) -> Path:
@@ -151,7 +164,7 @@ def _match_file(out: Path | None) -> Path:
     return out
 
 
-def _one(cameras: "list[NDArray[float64]]") -> "NDArray[float64] | None":
+def _one(cameras: "Sequence[Intrinsics]") -> "Intrinsics | None":
     if len(cameras) > 1:
         raise KeypatchError("Of many photos, one --intrinsics holds for all. Give it once.")
     return cameras[0] if cameras else None
@@ -166,9 +179,3 @@ def _print_totals(made: Path, matching: Matching) -> None:
         repeats = f", {places:,} where orientations of the same places count once" if places < left else ""
         typer.echo(f"{found:,} matches in all{verified}{repeats}")
         typer.echo(f"Written: {made}, {counted(len(written), 'pair')}")
-
-
-def _matrices(paths: list[Path]) -> "list[NDArray[float64]]":
-    from keypatch.geometry.homographies import read_matrix
-
-    return [read_matrix(path) for path in paths]

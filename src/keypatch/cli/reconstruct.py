@@ -7,9 +7,8 @@ import typer
 
 from keypatch.cli.options import Descriptor, Device, Images, Precision, examples, options_of, refuse_beside
 from keypatch.cli.printing import open_console, print_facts
-from keypatch.detection import DETECTOR_TYPES
 from keypatch.features.extraction import DESCRIPTOR, Extraction
-from keypatch.matching.matching import Matching
+from keypatch.matching.matching import PHOTO_TYPES, Matching
 from keypatch.progress import ProgressBar
 from keypatch.reconstruction.mapping import EXTRACTION, MATCHING, Inputs, Mapping
 from keypatch.settings import field_names
@@ -28,7 +27,7 @@ VERIFICATION = ("model", "estimator", "threshold", "confidence", "iterations")  
         "keypatch reconstruct photos --features f.h5 --matches m.h5 --out scene",
     )
 )
-@options_of(DETECTOR_TYPES, VERIFICATION, inputs=Inputs(), mapping=Mapping(), matching=MATCHING, extraction=EXTRACTION)
+@options_of(PHOTO_TYPES, VERIFICATION, inputs=Inputs(), mapping=Mapping(), matching=MATCHING, extraction=EXTRACTION)
 def reconstruct(
     context: typer.Context,
     images: Images,

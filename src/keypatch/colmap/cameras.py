@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple, Self
 
+import cv2
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -149,6 +150,26 @@ def _impossible(camera: StandIn, photos: list[str]) -> str:
         "not trust its poses and points. Give the focal length if you know it, or let photos from one camera share it, "
         "and reconstruct again."
     )
+
+
+def to_rays(places: NDArray[np.float64], camera: Camera) -> NDArray[np.float64]:
+    """(n, 2) the directions (x / z, y / z) of what is seen at places (n, 2) in our pixels, whatever the lens did."""
+    if camera.model.endswith("FISHEYE"):
+        raise KeypatchError(f"Photos of a {camera.model} camera must be undistorted first.")
+    if not len(places):
+        return np.empty((0, 2))
+    bend = np.zeros(8)  # COLMAP's order is OpenCV's: k1 k2 p1 p2 k3 k4 k5 k6
+    distortion = camera.distortion
+    bend[: len(distortion)] = distortion
+    return np.asarray(cv2.undistortPoints(places[:, None], camera.matrix, bend), np.float64)[:, 0]
+
+
+def straightened(places: NDArray[np.float64], camera: Camera) -> NDArray[np.float64]:
+    """Where a camera of the same matrix without distortion would see what is seen at these places (n, 2)."""
+    if not any(camera.distortion):
+        return places
+    matrix = camera.matrix
+    return to_rays(places, camera) * matrix[[0, 1], [0, 1]] + matrix[:2, 2]
 
 
 def header_camera(header: Header, model: str, focal: float | None = None) -> Camera:

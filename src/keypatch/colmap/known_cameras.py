@@ -8,11 +8,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
-from keypatch.colmap.cameras import Camera, PosedCamera, camera_of_model
+from keypatch.colmap.cameras import MODELS, Camera, PosedCamera, camera_of_model
 from keypatch.colmap.models import read_model
 from keypatch.errors import DataError
 from keypatch.files import read_text, reading, require_folder
+from keypatch.geometry.homographies import read_matrix
 from keypatch.geometry.poses import Pose, quaternion_rotation
 
 STRECHA = ".camera"  # one such file for each photo, beside the photos of his multi-view benchmark
@@ -41,6 +43,24 @@ def read_cameras(path: str | Path, *, stand_ins: bool = False) -> dict[str, Pose
             "Strecha's IMAGE.camera files."
         )
     return strecha
+
+
+def read_intrinsics(path: str | Path) -> Camera | NDArray[np.float64]:
+    """A camera matrix K (3, 3) in our pixels, or the camera of a line of COLMAP's cameras.txt, with or without its id.
+
+    Raises:
+        DataError: the file is neither, or has the lines of several cameras.
+    """
+    path = Path(path)
+    lines = [line.split() for _, line in _lines(path)]
+    words = lines[0][lines[0][0].isdecimal() :] if lines else []
+    if not words or words[0].upper() not in MODELS:
+        return read_matrix(path)
+    if len(lines) > 1:
+        raise DataError(f"{path} has {len(lines)} lines. Give a file with the line of one camera.")
+    with reading(path, "camera line MODEL WIDTH HEIGHT PARAMS..."):
+        model, width, height, *params = words
+        return Camera(model.upper(), int(width), int(height), tuple(float(value) for value in params))
 
 
 def _text_cameras(folder: Path, stand_ins: bool) -> Iterator[tuple[str, PosedCamera]]:

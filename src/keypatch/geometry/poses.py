@@ -72,9 +72,24 @@ def quaternion_rotation(quaternion: ArrayLike) -> Float64:
     norm = float(np.linalg.norm(values))
     if not 0.9 < norm < 1.1:
         raise KeypatchError(f"The quaternion has length {norm}, not 1.")
-    w, x, y, z = values / norm
-    cross = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
+    w, *axis = values / norm
+    cross = cross_matrix(axis)
     return np.asarray(np.eye(3) + 2 * w * cross + 2 * cross @ cross)
+
+
+def rotation_by_vector(vector: ArrayLike) -> Float64:
+    """The rotation (3, 3) about a vector (3,), by its length in radians (Rodrigues)."""
+    axis = cross_matrix(vector)
+    angle = float(np.linalg.norm(np.asarray(vector, np.float64)))
+    if angle < 1e-12:
+        return np.eye(3) + axis
+    return np.asarray(np.eye(3) + np.sin(angle) / angle * axis + (1 - np.cos(angle)) / angle**2 * axis @ axis)
+
+
+def cross_matrix(vector: ArrayLike) -> Float64:
+    """The matrix (3, 3) whose product with x is the cross product of a vector (3,) and x."""
+    x, y, z = np.asarray(vector, np.float64)
+    return np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
 
 
 def rotation_angle(first: ArrayLike, second: ArrayLike) -> float:

@@ -2,6 +2,7 @@
 
 import colorsys
 import math
+from typing import Literal
 
 import cv2
 import numpy as np
@@ -12,12 +13,14 @@ from keypatch.geometry import Keypoints
 from keypatch.matching.matches import Matches
 
 LINES = 200  # as many as can be told apart
+EPIPOLAR_LINES = 24  # they cross the whole photo
 _SIDE = 1000  # pixels: at most this high, and three times as wide
 _GAP, _PAPER, _INK = 12, (255, 255, 255), (60, 60, 60)
 _RIGHT, _WRONG = (60, 224, 122), (242, 66, 54)
 _SHIFT = 4  # OpenCV takes coordinates in 1/16 pixels
 
 Photo = NDArray[np.uint8]  # (h, w) grey
+Style = Literal["lines", "epipolar", "overlay"]
 
 
 def draw_matches(
@@ -50,6 +53,71 @@ def draw_matches(
     if caption and len(shown):
         caption = f"{caption}\n{_legend(len(shown), len(matches), right is not None)}"
     return _with_caption(Image.fromarray(canvas), caption)
+
+
+def draw_epipolar_lines(
+    photos: tuple[Photo, Photo],
+    places: tuple[NDArray[np.float64], NDArray[np.float64]],
+    fundamental: NDArray[np.float64],
+    caption: str = "",
+    lines: int = EPIPOLAR_LINES,
+) -> Image.Image:
+    """Both photos at one height with some of the matches (m, 2), (m, 2), and the line on which each must lie.
+
+    A match lies on the line of its own colour if it agrees with the fundamental matrix, x1.F.x0 = 0.
+    """
+    height = _height(photos)
+    panels = [_prepared(photo, height) for photo in photos]
+    shown = _spread(places[0], np.arange(len(places[0])), min(lines, EPIPOLAR_LINES))
+    colours = _colours(places[0][shown], photos[0].shape).tolist()
+    for side, (panel, photo) in enumerate(zip(panels, photos, strict=True)):
+        scale = height / photo.shape[0]
+        other = np.column_stack([places[1 - side][shown], np.ones(len(shown))])
+        equations = other @ (fundamental.T if side else fundamental)  # the lines l.x = 0 in this photo
+        for line, place, colour in zip(equations, places[side][shown], colours, strict=True):
+            ends = _line_ends(line, photo.shape)
+            if ends is not None:
+                start, end = _sixteenths(ends, scale)
+                cv2.line(panel, start, end, colour, 1, cv2.LINE_AA, _SHIFT)
+            (centre,) = _sixteenths(place[None], scale)
+            cv2.circle(panel, centre, 80, (20, 20, 20), -1, cv2.LINE_AA, _SHIFT)
+            cv2.circle(panel, centre, 56, colour, -1, cv2.LINE_AA, _SHIFT)
+    gap = np.full((height, _GAP, 3), 255, np.uint8)
+    told = f"{caption}\n{len(shown):,} matches with their epipolar lines" if caption else ""
+    return _with_caption(Image.fromarray(np.concatenate([panels[0], gap, panels[1]], axis=1)), told)
+
+
+def _sixteenths(places: NDArray[np.float64], scale: float) -> list[list[int]]:
+    """Places (n, 2) in a photo drawn at this scale, as OpenCV takes them."""
+    drawn: list[list[int]] = np.rint(((places + 0.5) * scale - 0.5) * 2**_SHIFT).astype(int).tolist()
+    return drawn
+
+
+def _line_ends(line: NDArray[np.float64], shape: tuple[int, ...]) -> NDArray[np.float64] | None:
+    """(2, 2) where the line a x + b y + c = 0 enters and leaves a photo; None if it passes it by."""
+    height, width = shape[:2]
+    a, b, c = line
+    ends = [(x, -(a * x + c) / b) for x in (0, width - 1) if b] + [(-(b * y + c) / a, y) for y in (0, height - 1) if a]
+    inside = [(x, y) for x, y in ends if -0.5 <= x <= width - 0.5 and -0.5 <= y <= height - 0.5]
+    return np.array([min(inside), max(inside)]) if len(inside) >= 2 else None
+
+
+def draw_overlay(photos: tuple[Photo, Photo], homography: NDArray[np.float64], caption: str = "") -> Image.Image:
+    """The first photo carried by the homography, x1 ~ H x0, and laid over the second: red over cyan.
+
+    Where both agree the picture is grey; what is shifted has coloured edges.
+    """
+    first, second = photos
+    height, width = second.shape
+    scale = _height((second, second)) / height
+    size = (max(1, round(width * scale)), max(1, round(height * scale)))
+    shrink = np.array([[scale, 0, scale / 2 - 0.5], [0, scale, scale / 2 - 0.5], [0, 0, 1]])
+    carried = cv2.warpPerspective(first, shrink @ homography, size, flags=cv2.INTER_AREA)
+    covered = cv2.warpPerspective(np.full_like(first, 255), shrink @ homography, size) > 0
+    below = cv2.resize(second, size, interpolation=cv2.INTER_AREA if scale < 1 else cv2.INTER_CUBIC)
+    red = np.where(covered, carried, below)
+    told = f"{caption}\nthe first photo in red over the second in cyan: grey where they agree" if caption else ""
+    return _with_caption(Image.fromarray(np.stack([red, below, below], axis=2).astype(np.uint8)), told)
 
 
 def _legend(shown: int, total: int, judged: bool) -> str:

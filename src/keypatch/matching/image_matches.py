@@ -12,17 +12,27 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from PIL import Image
 
+from keypatch.colmap.cameras import GUESS, Camera, header_camera
 from keypatch.describers.protocol import Describer
 from keypatch.errors import KeypatchError
 from keypatch.features import Extraction, Features, extract, read_photo
 from keypatch.features.extraction import DESCRIPTOR
 from keypatch.files import Format, csv_text, require_place, write_atomically, write_json
-from keypatch.images import PIXEL_LIMIT, ImageLike, as_png, turned_sentence
-from keypatch.matching.drawing import LINES, Photo, draw_matches
+from keypatch.images import PIXEL_LIMIT, Header, ImageLike, as_png, read_header, turned_sentence
+from keypatch.matching.drawing import LINES, Photo, Style, draw_epipolar_lines, draw_matches, draw_overlay
 from keypatch.matching.matches import Matches
 from keypatch.matching.matching import Matching, Model
-from keypatch.matching.neighbours import match_descriptors
-from keypatch.matching.verification import FEWEST, require_intrinsics, verify
+from keypatch.matching.neighbours import find_matches
+from keypatch.matching.relative_pose import RelativePose, refine_focal, relative_pose_of
+from keypatch.matching.verification import (
+    FEWEST,
+    Intrinsics,
+    count_on_plane,
+    matched_places,
+    poselib_options,
+    require_intrinsics,
+    verify,
+)
 from keypatch.metrics import transfer_errors
 from keypatch.progress import Callback, Progress, counted
 from keypatch.provenance import provenance
@@ -35,6 +45,9 @@ BY_CHANCE = 20
 
 FORMAT = Format("keypatch-photo-matches", 1, "table of matches")
 TABLES, PICTURES = (".csv", ".json"), (".png", ".jpg", ".jpeg")
+GIVEN, EXIF, GUESSED, REFINED = "given", "EXIF", f"a guess, {GUESS} times the longer side", "told by the matches"
+ON_PLANE = 0.9  # of the matches that agree with a fundamental matrix: more say that it is not determined
+MISFIT = 0.6  # of them: if fewer agree with a pose, the intrinsics are wrong
 AS_STORED, TURNED, AS_GIVEN = "as stored", "turned by EXIF", "as given"
 _COLUMNS = ("index0", "index1", "x0", "y0", "x1", "y1", "score")
 _MODEL_NAMES = {"F": "fundamental matrix", "E": "essential matrix", "H": "homography"}
@@ -75,6 +88,9 @@ class ImageMatches:
     truth: Truth | None = None
     repeats: int = 0  # matches left out: they join places that others among the candidates join already
     pixels: str = AS_GIVEN  # in which places are counted: "as stored" in the files, "turned by EXIF" or "as given"
+    pose: RelativePose | None = None  # of the cameras, by the model "E"
+    fundamental: int = 0  # places of the candidates that agree with one fundamental matrix, by the model "E"
+    on_plane: int = 0  # of the matches: those that one homography explains as well
 
     def __len__(self) -> int:
         return len(self.matches)
@@ -135,22 +151,47 @@ class ImageMatches:
         ratio = "" if matching.ratio in (None, 1) else f", ratio {matching.ratio:g}"
         if ratio and matching.mode == "mutual" and matching.ratio_sides == "first":
             ratio += " seen from the first photo"
+        if matching.filter is not None:
+            ratio += ", in agreement with those around them"
         lines = [f"{photos[0]}, {photos[1]}, described by {self.features[0].descriptor}"]
         repeats = f"; {self.repeats:,} more at other orientations of the same places" if self.repeats else ""
         share = self._share_right("right", "matches")
         lines.append(f"{counts['matches']:,} matches: {neighbours}{ratio}{share}{repeats}")
         if matching.model is not None:
             lines.append(self._verified(matching.model, counts) + self._share_right("right_verified", "verified"))
-        return lines
+        if self.pose is not None:
+            lines += self.pose.sentences()
+        return lines + self.warnings()
 
-    def draw(self, lines: int = LINES) -> Image.Image:
+    def warnings(self) -> list[str]:
+        """What makes the geometry doubtful, a sentence each."""
+        found, warnings = len(self.matches), list[str]()
+        if self.matching.model == "F" and self.on_plane >= ON_PLANE * found > 0:
+            warnings.append(
+                f"{self.on_plane:,} of these fit one homography as well: the photos show a plane or far things, or the "
+                "camera turned in place. The fundamental matrix is not determined; use the model H."
+            )
+        if self.matching.model == "E" and found < MISFIT * self.fundamental:
+            warnings.append(
+                f"{self.fundamental:,} matches fit one fundamental matrix, but only {found:,} fit a pose: the "
+                "intrinsics seem to be wrong."
+            )
+        if self.pose is not None and GUESSED in self.pose.sources:
+            warnings.append("With a guessed focal length the pose may be degrees off: give the intrinsics if you can.")
+        return warnings
+
+    def draw(self, lines: int = LINES, style: Style = "lines") -> Image.Image:
         """A picture of at most `lines` matches: those left by the verification, each in the colour of its place.
 
-        Where the truth is known, the matches before the verification, right ones in green and wrong ones in red.
+        Where the truth is known, the matches before the verification, right ones in green and wrong ones in red. The
+        style "epipolar" shows some matches with their epipolar lines, "overlay" the first photo laid over the second
+        by the homography.
         """
         if lines < 1:
             raise KeypatchError(f"lines must be 1 or more, not {lines}.")
         first, second = self.features
+        if style != "lines":
+            return self._draw_model(style, lines)
         if self.truth is None:
             shown, right, caption = self.matches, None, self.sentences()
         else:
@@ -159,13 +200,30 @@ class ImageMatches:
         photos, keypoints = (_photo(first), _photo(second)), (first.keypoints, second.keypoints)
         return draw_matches(photos, keypoints, shown, "\n".join(caption), right, lines)
 
-    def save(self, path: str | Path, lines: int = LINES) -> Path:
+    def _draw_model(self, style: Style, lines: int) -> Image.Image:
+        photos, caption = (_photo(self.features[0]), _photo(self.features[1])), "\n".join(self.sentences())
+        wanted = "H" if style == "overlay" else "F"
+        if self.matrix is None or (self.matching.model == "H") != (style == "overlay"):
+            found = "no geometry was found" if self.matrix is None else f'these have the model "{self.matching.model}"'
+            raise KeypatchError(f'The picture "{style}" needs matches verified by the model {wanted}; {found}.')
+        if style == "overlay":
+            return draw_overlay(photos, self.matrix, caption)
+        return draw_epipolar_lines(photos, (self.points0, self.points1), self._fundamental(self.matrix), caption, lines)
+
+    def _fundamental(self, matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+        """F in pixels, of a fundamental or an essential matrix."""
+        if self.pose is None:
+            return matrix
+        here, there = (np.linalg.inv(camera.matrix) for camera in self.pose.cameras)
+        return np.asarray(there.T @ matrix @ here)
+
+    def save(self, path: str | Path, lines: int = LINES, style: Style = "lines") -> Path:
         """Write a table (.csv, .json) of the matches or a picture (.png, .jpg) of at most `lines` of them."""
         out = check_output(Path(path), TABLES + PICTURES)
         if out.suffix.lower() in TABLES:
             _write_table(out, self)
         else:
-            _write_picture(out, self.draw(lines))
+            _write_picture(out, self.draw(lines, style))
         return out
 
     def _repr_png_(self) -> bytes:
@@ -196,7 +254,7 @@ def match(
     *,
     describer: Describer | str | Path = DESCRIPTOR,
     extraction: Extraction = Extraction(),  # noqa: B008  a frozen value
-    intrinsics: Sequence[ArrayLike] | None = None,
+    intrinsics: Sequence[Intrinsics] | None = None,
     turn_by_exif: bool = False,
     pixel_limit: int = PIXEL_LIMIT,
     device: str = "auto",
@@ -207,7 +265,8 @@ def match(
 
     first, second: paths, PIL images, arrays (h, w) or (h, w, 3) in RGB order, or their Features.
     describer, extraction: how images are described (`extract`); Features are taken as they are.
-    intrinsics: one matrix K for both images, or one for each, for the model "E".
+    intrinsics: one camera or matrix K for both images, or one for each, for the model "E", which gives their relative
+        pose. Without them the focal length is taken from EXIF data, or else from the matches or a guess.
     turn_by_exif, pixel_limit: how files are read: turned by their EXIF tag, and refused above so many pixels.
     device, precision: of the describer where it is loaded by name, and of the search for neighbours.
 
@@ -219,7 +278,8 @@ def match(
     >>> matches.save("matches.png")
     PosixPath('matches.png')
     """
-    require_intrinsics(matching, intrinsics)
+    if intrinsics is not None:
+        require_intrinsics(matching, intrinsics)
     progress, paths = Progress.of(progress), [Path(each) for each in (first, second) if isinstance(each, str | Path)]
     if images := sum(not isinstance(each, Features) for each in (first, second)):
         name = describer if isinstance(describer, str | Path) else describer.name
@@ -236,17 +296,67 @@ def match(
         if isinstance(describer, str | Path):
             describer = load(describer, device, precision)
         described.append(extract(image, describer, extraction))
-    found, left = match_features(described[0], described[1], matching, intrinsics, device)
-    candidates, left = (each.once(described[0].keypoints, described[1].keypoints) for each in (found, left))
+    views, keypoints = (described[0], described[1]), (described[0].keypoints, described[1].keypoints)
+    found = find_matches(*views, matching, device=device)
+    candidates = found.once(*keypoints)
+    cameras, sources = None, (GIVEN, GIVEN)
+    if matching.model == "E":
+        seen = matched_places(candidates, *keypoints)
+        cameras, sources = _choose_cameras((first, second), views, intrinsics, seen, matching)
+    left = verify(candidates, *keypoints, matching, cameras)
+    places, pose, fundamental = matched_places(left, *keypoints), None, 0
+    if cameras is not None:
+        fundamental = len(verify(candidates, *keypoints, replace(matching, model="F"), cameras))
+        if left.matrix is not None:
+            pose = relative_pose_of(left.matrix, places, cameras, sources, matching.threshold)
     return ImageMatches(
         (_name(first, "first image"), _name(second, "second image")),
-        (described[0], described[1]),
+        views,
         candidates,
         left,
         matching,
         repeats=len(found) - len(candidates),
         pixels=(TURNED if turn_by_exif else AS_STORED) if paths else AS_GIVEN,
+        pose=pose,
+        fundamental=fundamental,
+        on_plane=count_on_plane(*places, matching) if left.model == "F" else 0,
     )
+
+
+def _choose_cameras(
+    images: tuple[ImageLike | Features, ImageLike | Features],
+    views: tuple[Features, Features],
+    given: Sequence[Intrinsics] | None,
+    places: tuple[NDArray[np.float64], NDArray[np.float64]],
+    matching: Matching,
+) -> tuple[tuple[Camera, Camera], tuple[str, str]]:
+    """The cameras of two images, and where their focal lengths come from."""
+    if given is not None:
+        first, second = (_camera_of_size(each, view) for each, view in zip((given[0], given[-1]), views, strict=True))
+        return (first, second), (GIVEN, GIVEN)
+    films = [read_header(Path(each)).film_focal if isinstance(each, str | Path) else 0.0 for each in images]
+    first, second = (
+        header_camera(Header(view.image_size, 1, film), "PINHOLE") for view, film in zip(views, films, strict=True)
+    )
+    if not any(films) and views[0].image_size == views[1].image_size:
+        refined = refine_focal(places, (first, second), poselib_options(matching))
+        if refined is not None:
+            return refined, (REFINED, REFINED)
+    sources = [EXIF if film else GUESSED for film in films]
+    return (first, second), (sources[0], sources[1])
+
+
+def _camera_of_size(given: Intrinsics, view: Features) -> Camera:
+    """The camera of an image; KeypatchError if it is the camera of images of another size."""
+    if not isinstance(given, Camera):
+        return Camera.from_matrix(given, view.image_size)
+    if (given.width, given.height) != view.image_size:
+        width, height = view.image_size
+        raise KeypatchError(
+            f"The camera is of photos of {given.width} x {given.height} pixels, but the photo has {width} x {height}. "
+            "Scale its parameters, or give the camera of this photo."
+        )
+    return given
 
 
 def draw(what: ImageMatches | Features, out: str | Path | None = None) -> Image.Image:
@@ -265,7 +375,7 @@ def match_features(
     first: Features,
     second: Features,
     matching: Matching = Matching(),  # noqa: B008  a frozen value
-    intrinsics: Sequence[ArrayLike] | None = None,
+    intrinsics: Sequence[Intrinsics] | None = None,
     device: str = "auto",
 ) -> tuple[Matches, Matches]:
     """All matches, and those left by the verification; without one they are the same.
@@ -273,11 +383,7 @@ def match_features(
     The geometry is estimated from every two places once. All matches of those that agree with it are left, for each
     orientation of a place is a keypoint of its own in match files, from which COLMAP makes its tracks.
     """
-    if first.descriptor != second.descriptor:
-        raise KeypatchError(
-            f"Descriptors of {first.descriptor} and {second.descriptor} cannot be compared. Describe both images alike."
-        )
-    found = match_descriptors(first.descriptors, second.descriptors, matching, device=device)
+    found = find_matches(first, second, matching, device=device)
     keypoints = first.keypoints, second.keypoints
     left, place = verify(found.once(*keypoints), *keypoints, matching, intrinsics), found.places(*keypoints)
     agree = np.isin(place, place[np.isin(found.indices[:, 0], left.indices[:, 0])])
@@ -327,6 +433,8 @@ def _write_table(path: Path, matched: ImageMatches) -> None:
         "counts": matched.counts(),
         "settings": matched.matching.settings(),
         "matrix": None if matched.matrix is None else matched.matrix.tolist(),
+        "pose": matched.pose and matched.pose.to_json(),
+        "warnings": matched.warnings(),
         "matches": rows,
         "provenance": provenance().to_json(),
     }
@@ -339,6 +447,9 @@ def _rows(matched: ImageMatches) -> list[dict[str, Any]]:
         dict(zip(_COLUMNS, (*pair, *row), strict=True))
         for pair, row in zip(matched.matches.indices.tolist(), table, strict=True)
     ]
+    if matched.pose is not None:
+        for row, point in zip(rows, matched.pose.points.tolist(), strict=True):
+            row |= zip("XYZ", point if np.isfinite(point[0]) else (None, None, None), strict=True)
     if matched.truth is not None:
         for row, right in zip(rows, matched.right(matched.matches).tolist(), strict=True):
             row["right"] = int(right)

@@ -3,33 +3,44 @@
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from keypatch.detection import DETECTOR_TYPES
 from keypatch.errors import KeypatchError
-from keypatch.settings import CheckedFields, brief, option
+from keypatch.matching.adalam import AdaLAM
+from keypatch.settings import CheckedFields, Types, brief, checked, option, type_name
 
 Mode = Literal["mutual", "one-way"]
 Sides = Literal["both", "first"]
 Neighbours = Literal["tiles", "faiss", "flann"]
 Model = Literal["F", "E", "H"]
-Estimator = Literal["magsac", "poselib", "degensac"]
+Estimator = Literal["poselib", "magsac", "degensac"]
+
+FILTER_TYPES: Types = {AdaLAM: {"adalam": AdaLAM}}
+PHOTO_TYPES: Types = {**DETECTOR_TYPES, **FILTER_TYPES}  # what settings of describing and matching may name
 
 
 @dataclass(frozen=True)
 class Matching(CheckedFields):
     """Which nearest neighbours are matches, and how matches are verified by the geometry of the two views.
 
-    The default ratio was chosen by measuring: docs/results/defaults.md.
+    The defaults were chosen by measuring: docs/results/defaults.md.
 
     >>> kp.Matching(ratio=0.8, model="H").threshold
     1.0
+    >>> kp.Matching(filter=None).filter is None
+    True
     """
 
     mode: Mode = option("mutual", "mutual: each is the other's nearest neighbour; one-way: first image to second only.")
     ratio: float | None = option(
         0.9, "Ratio test: largest ratio of nearest to second-nearest distance; 1 disables it.", above=0, most=1
     )
+    apart: float = option(
+        0.0, "Ratio test against the nearest neighbour so many pixels from the first; 0 takes the second.", least=0
+    )
     ratio_sides: Sides = option("both", "Apply the ratio test from both images or only from the first (mutual mode).")
+    filter: AdaLAM | None = option(None, "Keep only matches that agree with those around them.")
     model: Model | None = option("F", "Geometric model that matches must fit: F, E (needs intrinsics), H or none.")
-    estimator: Estimator = option("magsac", "Robust estimator: magsac (OpenCV), poselib, or degensac (F only).")
+    estimator: Estimator = option("magsac", "Robust estimator: poselib, magsac (OpenCV), or degensac (F only).")
     threshold: float = option(1.0, "Inlier threshold of the estimator in pixels.", above=0)
     seed: int = option(0, "Random seed of the estimator.")
     neighbours: Neighbours = option("tiles", "Nearest-neighbour search: tiles or faiss (exact), flann (approximate).")
@@ -39,11 +50,19 @@ class Matching(CheckedFields):
     __repr__ = brief
 
     def __post_init__(self) -> None:
+        if isinstance(self.filter, str):
+            object.__setattr__(self, "filter", checked(self.filter, AdaLAM | None, "filter", FILTER_TYPES))
         super().__post_init__()
         if self.estimator == "degensac" and self.model not in ("F", None):
             raise KeypatchError(
                 f'degensac only estimates fundamental matrices. Use model "F", or magsac for "{self.model}".'
             )
+
+    def plain(self) -> dict[str, Any]:
+        """Every field as a plain value; the filter by its name, and those of its numbers that were changed."""
+        changed = () if self.filter is None else asdict(self.filter).items() - asdict(AdaLAM()).items()
+        named = {"filter": self.filter and type_name(self.filter, FILTER_TYPES)}
+        return asdict(self) | named | {f"filter.{name}": value for name, value in sorted(changed)}
 
     def settings(self) -> dict[str, Any]:
         """What the matches depend on, as plain values by name."""
@@ -51,4 +70,4 @@ class Matching(CheckedFields):
         dropped |= {name for name in ("confidence", "iterations") if getattr(self, name) == getattr(Matching, name)}
         if self.model is None:
             dropped |= {"estimator", "threshold", "seed", "confidence", "iterations"}
-        return {name: value for name, value in asdict(self).items() if name not in dropped}
+        return {name: value for name, value in self.plain().items() if name not in dropped}

@@ -6,7 +6,7 @@ one tile in which a vector's nearest neighbour was seen.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import cv2
 import numpy as np
@@ -15,12 +15,16 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from keypatch.errors import KeypatchError, MissingExtra
+from keypatch.features import Features
+from keypatch.geometry import Keypoints
+from keypatch.matching.adalam import Candidates
 from keypatch.matching.matches import Matches
 from keypatch.matching.matching import Matching
 from keypatch.networks.devices import choose_device, in_threads
 
 TILE = 512  # vectors; the fastest of 128 to 2048: a tile of products, 1 MB, stays in the cache
 DEVICE_TILE = 8192  # on a GPU: 256 MB of products
+ELSEWHERE = 1 << 22  # products at a time in the search for a second neighbour elsewhere: 16 MB
 TREES, CHECKS = 4, 128  # of FLANN, as in the Image Matching Challenge
 KD_TREES = 1  # FLANN's number of this kind of index
 
@@ -38,6 +42,27 @@ class Nearest:
     runner_up: Tensor  # (n,) closeness of the second nearest; minus infinity where there is none
 
 
+def find_matches(
+    first: Features,
+    second: Features,
+    matching: Matching = Matching(),  # noqa: B008  a frozen value
+    *,
+    device: str = "auto",
+) -> Matches:
+    """Matches by descriptors and by where keypoints lie, before any geometry of the two views.
+
+    As `match_descriptors`. With `matching.apart` the second nearest of the ratio test is the nearest that lies so many
+    pixels from the first (first geometrically inconsistent neighbour; Mishkin, Matas, Perdoch 2015): the other
+    orientations of a place and its near-duplicates no longer rival their own match. Of what is left, `matching.filter`
+    keeps the matches that agree with those around them.
+    """
+    if first.descriptor != second.descriptor:
+        raise KeypatchError(
+            f"Descriptors of {first.descriptor} and {second.descriptor} cannot be compared. Describe both images alike."
+        )
+    return _match((first.descriptors, second.descriptors), matching, device, (first, second))
+
+
 def match_descriptors(
     a: ArrayLike,
     b: ArrayLike,
@@ -50,14 +75,23 @@ def match_descriptors(
     "mutual" keeps a pair only if each is the other's nearest neighbour, "one-way" gives every row of a its nearest.
     With a ratio the nearest must be nearer than this share of the distance to the second nearest (Lowe's test): seen
     from a if "one-way"; if "mutual" from both sides, or from a alone if `ratio_sides` is "first". Where there is no
-    second, the test is passed.
+    second, the test is passed. What needs to know where keypoints lie, `apart` and `filter`, is left to `find_matches`.
 
     A tie is never broken, with or without a ratio, on whichever side it is seen: the order of the rows does not choose
     among equal ones, and descriptors that are all the same match nothing. Tied is what float32 cannot tell apart:
     squared distances that differ by less than 2 * `ROUNDING` of the squared length of the longer vector.
     """
+    return _match((a, b), matching, device)
+
+
+def _match(
+    rows: tuple[ArrayLike, ArrayLike],
+    matching: Matching,
+    device: str,
+    features: tuple[Features, Features] | None = None,
+) -> Matches:
     place = choose_device(device if matching.neighbours == "tiles" else "cpu")
-    first, second = _descriptors(a, "first"), _descriptors(b, "second")
+    first, second = _descriptors(rows[0], "first"), _descriptors(rows[1], "second")
     if not len(first) or not len(second):
         return Matches(np.empty((0, 2), np.int32), np.empty(0, np.float32))
     if first.shape[1] != second.shape[1]:
@@ -68,14 +102,56 @@ def match_descriptors(
     first, second = first.to(place), second.to(place)
     forth, back = _SEARCHES[matching.neighbours](first, second)
     numbers = torch.arange(len(first), device=place)
+    mutual = back.index[forth.index] == numbers
+    if features is not None and matching.apart:
+        asking = mutual if matching.mode == "mutual" else torch.ones_like(mutual)
+        forth = _second_elsewhere(forth, first, second, features[1].keypoints, matching.apart, asking)
+        asking = torch.zeros_like(back.index, dtype=torch.bool).index_fill_(0, forth.index[mutual], True)
+        back = _second_elsewhere(back, second, first, features[0].keypoints, matching.apart, asking)
     kept = _is_distinct(forth, first, second, matching.ratio)
     if matching.mode == "mutual":
-        kept &= back.index[forth.index] == numbers
-        kept &= _is_distinct(back, second, first, matching.ratio if matching.ratio_sides == "both" else None)[
-            forth.index
-        ]
-    indices = torch.stack([numbers, forth.index], dim=1)[kept]
-    return Matches(indices.cpu().numpy(), (1 + forth.closeness[kept] / 2).cpu().numpy())
+        ratio = matching.ratio if matching.ratio_sides == "both" else None
+        kept &= mutual & _is_distinct(back, second, first, ratio)[forth.index]
+    indices = torch.stack([numbers, forth.index], dim=1)[kept].cpu().numpy()
+    matches = Matches(indices, (1 + forth.closeness[kept] / 2).cpu().numpy())
+    if features is None or matching.filter is None:
+        return matches
+    ratios = (forth.closeness[kept] / forth.runner_up[kept]).clamp(min=0).sqrt().cpu().numpy()
+    keypoints = [each.keypoints.take(column) for each, column in zip(features, indices.T, strict=True)]
+    sizes = _size(features[0]), _size(features[1])
+    candidates = Candidates(keypoints[0], keypoints[1], sizes, ratios, mutual[kept].cpu().numpy())
+    return matches.take(matching.filter(candidates))
+
+
+def _size(features: Features) -> tuple[float, float]:
+    """Of the image; of what its keypoints cover where a foreign file does not say."""
+    if min(features.image_size) > 0:
+        return features.image_size
+    return tuple(features.keypoints.xy.max(axis=0, initial=0) + 1)
+
+
+def _second_elsewhere(
+    nearest: Nearest, queries: Tensor, others: Tensor, places: Keypoints, apart: float, asking: Tensor
+) -> Nearest:
+    """The same with the second nearest looked for `apart` pixels or more from the nearest, for those asking (n,)."""
+    from scipy.spatial import cKDTree
+
+    tree = cKDTree(places.xy)
+    company = tree.query_pairs(np.nextafter(apart, 0), output_type="ndarray")
+    itself = np.arange(len(places)).repeat(2).reshape(-1, 2)
+    of, near = torch.from_numpy(np.concatenate([itself, company, company[:, ::-1]])).T.to(queries.device)
+    near, count = near[of.argsort(stable=True)], torch.bincount(of)
+    start = count.cumsum(0) - count
+    rows = torch.nonzero(asking & (count[nearest.index] > 1))[:, 0]
+    runner_up, partners = nearest.runner_up.clone(), lift_partner(others).T
+    for some in torch.split(rows, max(1, ELSEWHERE // len(others))):
+        products = lift(queries[some]) @ partners
+        found = nearest.index[some]
+        row = torch.arange(len(some), device=some.device).repeat_interleave(count[found])
+        inside = torch.arange(len(row), device=some.device) - (count[found].cumsum(0) - count[found])[row]
+        products[row, near[start[found][row] + inside]] = -torch.inf
+        runner_up[some] = products.amax(1)
+    return replace(nearest, runner_up=runner_up)
 
 
 def _is_distinct(nearest: Nearest, queries: Tensor, others: Tensor, ratio: float | None) -> Tensor:

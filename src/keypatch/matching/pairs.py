@@ -7,9 +7,6 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import ArrayLike
-
 from keypatch.describers.protocol import Describer
 from keypatch.errors import DataError, Interrupted, KeypatchError
 from keypatch.features import Extraction, FeatureReader, Features
@@ -23,7 +20,7 @@ from keypatch.matching.image_matches import match_features
 from keypatch.matching.match_files import pair_key, require_distinct_keys, write_matches
 from keypatch.matching.matches import Matches
 from keypatch.matching.matching import Matching
-from keypatch.matching.verification import require_intrinsics
+from keypatch.matching.verification import Intrinsics, plain_intrinsics, require_intrinsics
 from keypatch.progress import Callback, Progress, StopWish, counted
 from keypatch.provenance import provenance
 
@@ -40,7 +37,7 @@ def match_pairs(
     matching: Matching = Matching(),  # noqa: B008  a frozen value
     *,
     names: Iterable[str] | None = None,
-    intrinsics: ArrayLike | None = None,
+    intrinsics: Intrinsics | None = None,
     device: str = "auto",
     progress: Progress | Callback | None = None,
 ) -> Path:
@@ -50,7 +47,7 @@ def match_pairs(
         each line.
     names: of the photos to match; None is all that the features have.
     out: pairs that are in it already are skipped; settings other than those it was started with are an error.
-    intrinsics: the matrix K of all photos, for the model "E".
+    intrinsics: the camera of all photos, or its matrix K, for the model "E".
 
     >>> features = kp.describe("photos", "features.h5", "rootsift")
     >>> kp.match_pairs(features, "exhaustive", "matches.h5", kp.Matching(ratio=0.85))
@@ -66,7 +63,7 @@ def match_pairs(
     with FeatureReader(features) as reader:
         wanted = find_pairs(pairs, _chosen(reader, names))
         require_distinct_keys(reader.names())
-        settings = matching.settings() | {"intrinsics": None if intrinsics is None else np.asarray(intrinsics).tolist()}
+        settings = matching.settings() | {"intrinsics": plain_intrinsics(intrinsics)}
         settings |= {"descriptor": reader.descriptor, "features": dict(reader.settings)}
         head = make_head(MATCHES, settings, provenance())
         with grow_file(Path(out), head, EVERY) as file:
@@ -84,7 +81,7 @@ def match_photos(
     describer: Describer | str | Path = DESCRIPTOR,
     extraction: Extraction = Extraction(),  # noqa: B008
     files: FileOptions = FileOptions(),  # noqa: B008
-    intrinsics: ArrayLike | None = None,
+    intrinsics: Intrinsics | None = None,
     device: str = "auto",
     precision: str = "auto",
     progress: Progress | Callback | None = None,

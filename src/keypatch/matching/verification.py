@@ -1,7 +1,4 @@
-"""Verification: which matches agree with one geometry of two views, and the estimators that find it.
-
-poselib and pydegensac are optional packages; nothing else of this room knows of them.
-"""
+"""Verification: which matches agree with one geometry of two views, and the estimators that find it."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -11,14 +8,17 @@ import cv2
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from keypatch.colmap.cameras import Camera, straightened
 from keypatch.errors import KeypatchError, MissingExtra
 from keypatch.geometry import Keypoints
+from keypatch.geometry.poses import cross_matrix
 from keypatch.matching.matches import Matches
 from keypatch.matching.matching import Estimator, Matching, Model
 
 Matrix = NDArray[np.float64]  # (3, 3)
 Points = NDArray[np.float64]  # (m, 2)
-Cameras = tuple[Matrix, Matrix]  # the intrinsics K of both images, for an essential matrix
+Intrinsics = Camera | ArrayLike  # a camera, or its matrix K (3, 3) in our pixels, which are OpenCV's
+Cameras = tuple[Matrix, Matrix]  # the matrices K of both images, for an essential matrix
 
 # The matrix and which points agree with it (m,), as the package gives them: `verify` sorts out what is no model.
 Answer = tuple[Any, Any]
@@ -35,13 +35,14 @@ def verify(
     keypoints0: Keypoints,
     keypoints1: Keypoints,
     matching: Matching = Matching(),  # noqa: B008  a frozen value
-    intrinsics: Sequence[ArrayLike] | None = None,
+    intrinsics: Sequence[Intrinsics] | None = None,
 ) -> Matches:
     """The matches within `matching.threshold` pixels of the best model; all of them, unverified, if it names no model.
 
     The matrix fulfils x1.F.x0 = 0, or x1 ~ H x0, in pixels whose first centre is (0, 0); E is of the rays K^-1 x. "E"
-    needs `intrinsics`: one 3x3 matrix K for both images, or one for each, in the same pixels (OpenCV's). The same
-    matches and seed give the same result on one machine. No match is left of too few, or if no model is found.
+    needs `intrinsics`: one camera or matrix K for both images, or one for each. Places are first straightened by
+    cameras that are known to distort, whatever the model. The same matches and seed give the same result on one
+    machine. No match is left of too few, or if no model is found.
     """
     for side, keypoints in enumerate((keypoints0, keypoints1)):
         largest = matches.indices[:, side].max(initial=-1)
@@ -53,9 +54,31 @@ def verify(
     if matching.model is None:
         return matches
     cameras = check_intrinsics(intrinsics) if matching.model == "E" else None
-    first, second = keypoints0.xy[matches.indices[:, 0]], keypoints1.xy[matches.indices[:, 1]]
+    first, second = matched_places(matches, keypoints0, keypoints1, intrinsics)
     matrix, agree = _estimate(first, second, matching.model, matching, cameras)
     return replace(matches.take(agree), verified=True, model=matching.model, matrix=matrix)
+
+
+def matched_places(
+    matches: Matches, keypoints0: Keypoints, keypoints1: Keypoints, intrinsics: Sequence[Intrinsics] | None = None
+) -> tuple[Points, Points]:
+    """(m, 2), (m, 2) pixels of the matches in both images, where cameras without distortion would see them."""
+    places = [each.xy[column] for each, column in zip((keypoints0, keypoints1), matches.indices.T, strict=True)]
+    cameras = (intrinsics[0], intrinsics[-1]) if intrinsics else (None, None)
+    first, second = (
+        straightened(place, camera) if isinstance(camera, Camera) else place
+        for place, camera in zip(places, cameras, strict=True)
+    )
+    return first, second
+
+
+def count_on_plane(first: Points, second: Points, matching: Matching) -> int:
+    """How many of these matches one homography explains as well, three times as far off as the estimator allows.
+
+    If nearly all, the photos show a plane or far things, or the camera turned in place: epipoles are then arbitrary.
+    """
+    loose = replace(matching, model="H", estimator="poselib", threshold=3 * matching.threshold)
+    return int(_estimate(first, second, "H", loose, None)[1].sum())
 
 
 def _estimate(
@@ -78,11 +101,11 @@ def _are_enough(first: Points, second: Points, model: Model) -> bool:
     return min(len(np.unique(places, axis=0)) for places in (first, second)) >= FEWEST[model]
 
 
-def check_intrinsics(intrinsics: Sequence[ArrayLike] | None) -> Cameras:
+def check_intrinsics(intrinsics: Sequence[Intrinsics] | None) -> Cameras:
     """One matrix for each image; KeypatchError if they are none."""
     if intrinsics is None or len(intrinsics) not in (1, 2):
         raise KeypatchError("An essential matrix needs intrinsics: one matrix K for both images, or one for each.")
-    matrices = [np.asarray(matrix, np.float64) for matrix in intrinsics]
+    matrices = [each.matrix if isinstance(each, Camera) else np.asarray(each, np.float64) for each in intrinsics]
     for matrix in matrices:
         shaped = matrix.shape == (3, 3) and np.isfinite(matrix).all()
         if not shaped or matrix[0, 0] <= 0 or matrix[1, 1] <= 0 or tuple(matrix[2]) != (0, 0, 1):
@@ -92,7 +115,14 @@ def check_intrinsics(intrinsics: Sequence[ArrayLike] | None) -> Cameras:
     return matrices[0], matrices[-1]
 
 
-def require_intrinsics(matching: Matching, intrinsics: Sequence[ArrayLike] | None) -> None:
+def plain_intrinsics(intrinsics: Intrinsics | None) -> Any:
+    """What a match file records of them."""
+    if isinstance(intrinsics, Camera):
+        return [intrinsics.model, intrinsics.width, intrinsics.height, *intrinsics.params]
+    return None if intrinsics is None else np.asarray(intrinsics).tolist()
+
+
+def require_intrinsics(matching: Matching, intrinsics: Sequence[Intrinsics] | None) -> None:
     """KeypatchError if the model needs other intrinsics, or none; before the work, not in the middle of it."""
     if matching.model == "E":
         check_intrinsics(intrinsics)
@@ -118,31 +148,29 @@ def estimate_by_magsac(first: Points, second: Points, matching: Matching, camera
 
 
 def estimate_by_poselib(first: Points, second: Points, matching: Matching, cameras: Cameras | None) -> Answer:
-    try:
-        import poselib
-    except ImportError as error:
-        raise MissingExtra.of("poselib is not installed", "poselib", "use magsac") from error
+    import poselib
 
-    settings = {"max_iterations": matching.iterations, "success_prob": matching.confidence, "seed": matching.seed}
-    settings["max_reproj_error" if matching.model == "H" else "max_epipolar_error"] = matching.threshold
+    settings = poselib_options(matching)
     if matching.model == "H":
         matrix, told = poselib.estimate_homography(first, second, settings, {})
     elif cameras is None:
         matrix, told = poselib.estimate_fundamental(first, second, settings, {})
     else:
         pose, told = poselib.estimate_relative_pose(first, second, *map(_pinhole, cameras), settings, {})
-        matrix = _cross(pose.t) @ pose.R
+        matrix = cross_matrix(pose.t) @ pose.R
     return matrix, told["inliers"]
+
+
+def poselib_options(matching: Matching) -> dict[str, Any]:
+    """What poselib's estimators are told."""
+    error = "max_reproj_error" if matching.model == "H" else "max_epipolar_error"
+    stop = {"max_iterations": matching.iterations, "success_prob": matching.confidence}
+    return stop | {"seed": matching.seed, error: matching.threshold}
 
 
 def _pinhole(matrix: Matrix) -> dict[str, Any]:
     parameters = [matrix[0, 0], matrix[1, 1], matrix[0, 2], matrix[1, 2]]
     return {"model": "PINHOLE", "width": 0, "height": 0, "params": parameters}  # the size is not used
-
-
-def _cross(t: Points) -> Matrix:
-    """The matrix whose product with x is the cross product of t and x."""
-    return np.array([[0, -t[2], t[1]], [t[2], 0, -t[0]], [-t[1], t[0], 0]])
 
 
 def estimate_by_degensac(first: Points, second: Points, matching: Matching, cameras: Cameras | None) -> Answer:

@@ -11,6 +11,7 @@ from keypatch.colmap.cameras import GUESS, Camera, StandIn
 from keypatch.colmap.job import BuiltModel, MappingOutcome, Statistics, TwoViewPose
 from keypatch.errors import DataError, Interrupted
 from keypatch.files import Format, lock, make_folder, write_json
+from keypatch.matching.relative_pose import CONVENTION
 from keypatch.metrics.poses import PoseErrors
 from keypatch.progress import StopWish
 from keypatch.provenance import Provenance
@@ -19,9 +20,6 @@ FORMAT = Format("keypatch-reconstruction", 2, "report of a reconstruction")
 
 
 KNOWN, GIVEN, EXIF, GUESSED = "known camera", "given", "EXIF", "guessed"
-CONVENTION = (
-    "x1 = R x0 + t: from the first photo's camera to the second's; t has unit length; K has pixel (0, 0) centred"
-)
 
 
 @dataclass(frozen=True)

@@ -192,7 +192,7 @@ def test_photos_alone_are_a_set_and_a_feature_file_is_a_descriptor(eth: Eth, mad
 
 def test_a_second_evaluation_matches_and_maps_nothing(made: Eth, exact, monkeypatch: pytest.MonkeyPatch) -> None:
     first, folder = exact
-    monkeypatch.setattr("keypatch.benchmarks.eth.model.match_descriptors", None)
+    monkeypatch.setattr("keypatch.benchmarks.eth.model.find_matches", None)
     monkeypatch.setattr(sfm_model, "run_colmap", None)
     again = evaluate_sfm(made.described, made.data, replace(EXACT, folder=str(folder)))
     assert dict(again.scores) == dict(first.scores)
@@ -205,7 +205,7 @@ def test_another_ratio_matches_again_and_another_seed_maps_again(eth: Eth, monke
     assert dict(evaluate_sfm(eth.described, eth.data, EXACT).scores) == dict(first.scores)
     with pytest.raises(Interrupted):
         evaluate_sfm(eth.described, eth.data, replace(EXACT, seed=1))
-    monkeypatch.setattr("keypatch.benchmarks.eth.model.match_descriptors", stopped)
+    monkeypatch.setattr("keypatch.benchmarks.eth.model.find_matches", stopped)
     with pytest.raises(Interrupted, match="run the same command to resume"):
         evaluate_sfm(eth.described, eth.data, replace(EXACT, matching=replace(EXACT.matching, ratio=None)))
 
@@ -265,7 +265,7 @@ def test_a_full_disk_is_a_sentence_and_loses_no_match(eth: Eth, cache: Path, mon
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert len(list(cache.glob("sfm/*/matches/*.bin"))) == 10
-    monkeypatch.setattr("keypatch.benchmarks.eth.model.match_descriptors", None)
+    monkeypatch.setattr("keypatch.benchmarks.eth.model.find_matches", None)
     assert evaluate_sfm(eth.described, eth.data, EXACT).scores["count.points"] == POINTS
 
 
@@ -275,7 +275,7 @@ def test_a_crash_of_colmap_is_a_sentence_and_the_next_run_resumes(eth: Eth, monk
         evaluate_sfm(eth.described, eth.data, EXACT)
     monkeypatch.undo()
     monkeypatch.setenv("KEYPATCH_CACHE", str(eth.data.parent / "cache"))
-    monkeypatch.setattr("keypatch.benchmarks.eth.model.match_descriptors", None)
+    monkeypatch.setattr("keypatch.benchmarks.eth.model.find_matches", None)
     assert evaluate_sfm(eth.described, eth.data, EXACT).scores["count.points"] == POINTS
 
 

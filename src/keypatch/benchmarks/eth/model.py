@@ -40,7 +40,7 @@ from keypatch.files import LOCK, Format, hold_chosen_folder, read_json, read_tex
 from keypatch.geometry import Keypoints
 from keypatch.geometry.converters import COLMAP_CORNER
 from keypatch.matching.matching import Matching
-from keypatch.matching.neighbours import match_descriptors
+from keypatch.matching.neighbours import find_matches
 from keypatch.matching.pairs import Pair
 from keypatch.progress import Progress, track
 
@@ -110,7 +110,7 @@ def write_all_matches(
     for first, second in track(pairs, "pairs", progress):
         path = pair_file(folder / MATCHES, first, second)
         if not path.exists():
-            indices = match_descriptors(read(first).descriptors, read(second).descriptors, matching).indices
+            indices = find_matches(read(first), read(second), matching).indices
             write_eth_matches(path, indices if len(indices) >= minimum else indices[:0])
 
 

@@ -21,6 +21,7 @@ from keypatch.describers.protocol import Describer
 from keypatch.errors import KeypatchError, MissingExtra
 from keypatch.features import Features
 from keypatch.files import hash_folder
+from keypatch.matching.adalam import AdaLAM
 from keypatch.matching.matching import Estimator, Matching
 from keypatch.progress import Progress
 from keypatch.settings import CheckedFields, option, other_default
@@ -35,6 +36,7 @@ HELD = 128  # photos whose features stay in memory: 0.5 GB with 8,000 keypoints 
 class StereoMatching(Matching):
     """The challenge's way of matching. Of its estimators magsac is the one that is always installed."""
 
+    filter: AdaLAM | None = other_default(Matching, "filter", None)
     confidence: float = other_default(Matching, "confidence", 0.999999)
     iterations: int = other_default(Matching, "iterations", 100_000)
 

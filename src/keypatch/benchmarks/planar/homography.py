@@ -18,10 +18,11 @@ from keypatch.features import Extraction, Features, read_photo
 from keypatch.files import hash_folder
 from keypatch.geometry.homographies import Matrix
 from keypatch.images import as_png
+from keypatch.matching.adalam import AdaLAM
 from keypatch.matching.drawing import draw_matches
 from keypatch.matching.matches import Matches
 from keypatch.matching.matching import Matching, Model
-from keypatch.matching.neighbours import match_descriptors
+from keypatch.matching.neighbours import find_matches
 from keypatch.matching.verification import verify
 from keypatch.metrics import Curve, bootstrap, corner_error, recall_area, share_within, transfer_errors
 from keypatch.progress import Progress, track
@@ -41,6 +42,7 @@ class PlanarMatching(Matching):
     """Mutual neighbours without a ratio test, and a homography."""
 
     ratio: float | None = other_default(Matching, "ratio", None)
+    filter: AdaLAM | None = other_default(Matching, "filter", None)
     model: Model | None = other_default(Matching, "model", "H")
 
 
@@ -66,7 +68,7 @@ class Homography(CheckedFields):
 
     def match(self, first: Features, second: Features) -> Matches:
         """The matches that are scored: of equally near neighbours none, so that equal descriptors match nothing."""
-        return match_descriptors(first.descriptors, second.descriptors, self.matching)
+        return find_matches(first, second, self.matching)
 
     def recorded(self) -> dict[str, Any]:
         """Everything that the scores of given features on given sequences depend on."""
