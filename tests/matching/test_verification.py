@@ -1,6 +1,5 @@
 """Verification of matches whose geometry is known."""
 
-import sys
 from typing import Any, get_args
 
 import cv2
@@ -8,7 +7,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from keypatch.errors import KeypatchError, MissingExtra
+from keypatch.errors import KeypatchError
 from keypatch.geometry import Keypoints
 from keypatch.matching.matches import Matches
 from keypatch.matching.matching import Estimator, Matching, Model
@@ -100,7 +99,7 @@ def test_the_same_seed_gives_the_same_matches(model: Model, estimator: Estimator
 
 def test_seeds_of_magsac_differ() -> None:
     first, second, matches = two_views()
-    found = {verify(matches, first, second, Matching(seed=seed)).matrix.tobytes() for seed in range(8)}  # type: ignore[union-attr]
+    found = {verify(matches, first, second, Matching(seed=seed, estimator="magsac")).matrix.tobytes() for seed in range(8)}  # type: ignore[union-attr]
     assert len(found) > 1
 
 
@@ -108,7 +107,7 @@ def test_seed_0_is_what_opencv_gives_by_itself() -> None:
     first, second, matches = two_views()
     places = first.xy[matches.indices[:, 0]], second.xy[matches.indices[:, 1]]
     matrix, mask = cv2.findFundamentalMat(*places, cv2.USAC_MAGSAC, 1.0, 0.99999, 10_000)
-    left = verify(matches, first, second)
+    left = verify(matches, first, second, Matching(estimator="magsac"))
     assert np.array_equal(left.indices, matches.indices[mask[:, 0] > 0])
     assert np.array_equal(left.matrix, matrix)  # type: ignore[arg-type]
 
@@ -145,7 +144,7 @@ def test_many_matches_of_one_place_prove_nothing(estimator: Estimator) -> None:
     ("how", "part"),
     [
         ({"model": "P"}, "'P'"),
-        ({"estimator": "lmeds"}, "magsac, poselib"),
+        ({"estimator": "lmeds"}, "poselib, magsac"),
         ({"threshold": 0.0}, "threshold is 0.0"),
         ({"threshold": float("nan")}, "threshold is nan"),
         ({"model": "E"}, "needs intrinsics"),
@@ -168,11 +167,14 @@ def test_matches_of_other_features_are_refused() -> None:
         verify(matches, first, second.take(np.arange(10)))
 
 
-def test_a_missing_poselib_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "poselib", None)
-    first, second, matches = two_views()
-    with pytest.raises(MissingExtra, match=r"keypatch\[poselib\]"):
-        verify(matches, first, second, Matching(estimator="poselib"))
+@both
+@pytest.mark.parametrize("model", ["F", "H"])
+def test_points_on_a_line_prove_nothing(model: Model, estimator: Estimator) -> None:
+    along = np.linspace(0, 500, 60)
+    line = keypoints(np.column_stack([along, 0.5 * along]) + np.random.default_rng(0).normal(0, 0.2, (60, 2)))
+    matches = Matches(np.column_stack([np.arange(60)] * 2), np.ones(60))  # type: ignore[arg-type]
+    left = verify(matches, line, line, Matching(model=model, estimator=estimator))
+    assert len(left) == 0 and left.matrix is None
 
 
 @both

@@ -19,6 +19,7 @@ VERIFICATION = ("model", "estimator", "threshold", "seed", "confidence", "iterat
 class ColmapMatching(Matching):
     """`Matching` whose matches COLMAP verifies itself."""
 
+    ratio: float | None = other_default(Matching, "ratio", 0.9)
     filter: AdaLAM | None = other_default(Matching, "filter", None)
     model: Model | None = other_default(Matching, "model", None)
 

@@ -47,7 +47,10 @@ class Candidates:
 
 @dataclass(frozen=True)
 class AdaLAM(CheckedFields):
-    """The method with its authors' numbers. Nothing is drawn at random: distinctive neighbours make the first maps."""
+    """The method with its authors' numbers, but for `certain`, which is ours: few matches prove no map, so that where
+    there are few the most distinctive are believed by themselves. Nothing is drawn at random: distinctive neighbours
+    make the first maps.
+    """
 
     area_ratio: float = option(100.0, "Area of the image over the area that a seed has to itself.", above=0)
     expansion: float = option(4.0, "Radius of a neighbourhood over the radius that a seed has to itself.", above=0)
@@ -58,6 +61,7 @@ class AdaLAM(CheckedFields):
     largest_scale: float = option(5.0, "Maps that stretch or shrink by more are not believed.", above=1)
     confidence: float = option(200.0, "How many times more matches must agree with a map than by chance.", above=1)
     fewest: int = option(6, "Matches that must agree with a map beside the three that it is made of.", least=1)
+    certain: float = option(0.85, "Mutual matches with a lower ratio are kept whatever is around.", least=0, most=1)
 
     __repr__ = brief
 
@@ -71,7 +75,7 @@ class AdaLAM(CheckedFields):
         kept = np.zeros(len(x), np.bool_)
         kept[chosen] = self._agree(candidates, chosen, x[chosen], y[chosen])
         kept[order] = kept[order[found]][group]
-        return kept
+        return kept | (candidates.mutual & (candidates.ratio < self.certain))
 
     def _agree(self, candidates: Candidates, chosen: Numbers, x: Places, y: Places) -> Mask:
         """The answer for distinct places in the order of their ratios."""

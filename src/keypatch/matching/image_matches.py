@@ -18,6 +18,7 @@ from keypatch.errors import KeypatchError
 from keypatch.features import Extraction, Features, extract, read_photo
 from keypatch.features.extraction import DESCRIPTOR
 from keypatch.files import Format, csv_text, require_place, write_atomically, write_json
+from keypatch.geometry.poses import rotation_angle
 from keypatch.images import PIXEL_LIMIT, Header, ImageLike, as_png, read_header, turned_sentence
 from keypatch.matching.drawing import LINES, Photo, Style, draw_epipolar_lines, draw_matches, draw_overlay
 from keypatch.matching.matches import Matches
@@ -27,7 +28,7 @@ from keypatch.matching.relative_pose import RelativePose, refine_focal, relative
 from keypatch.matching.verification import (
     FEWEST,
     Intrinsics,
-    count_on_plane,
+    fit_plane,
     matched_places,
     poselib_options,
     require_intrinsics,
@@ -176,6 +177,12 @@ class ImageMatches:
                 f"{self.fundamental:,} matches fit one fundamental matrix, but only {found:,} fit a pose: the "
                 "intrinsics seem to be wrong."
             )
+        if self.pose is not None and self.pose.other is not None:
+            apart = rotation_angle(self.pose.rotation, self.pose.other.rotation)
+            warnings.append(
+                f"The matches lie on a plane, which another pose fits as well, turned {apart:.1f} degrees from this "
+                "one: two photos of a plane cannot tell."
+            )
         if self.pose is not None and GUESSED in self.pose.sources:
             warnings.append("With a guessed focal length the pose may be degrees off: give the intrinsics if you can.")
         return warnings
@@ -305,10 +312,12 @@ def match(
         cameras, sources = _choose_cameras((first, second), views, intrinsics, seen, matching)
     left = verify(candidates, *keypoints, matching, cameras)
     places, pose, fundamental = matched_places(left, *keypoints), None, 0
+    plane, on_plane = (None, 0) if matching.model == "H" else fit_plane(*places, matching)
     if cameras is not None:
         fundamental = len(verify(candidates, *keypoints, replace(matching, model="F"), cameras))
         if left.matrix is not None:
-            pose = relative_pose_of(left.matrix, places, cameras, sources, matching.threshold)
+            flat = plane if on_plane >= ON_PLANE * len(left) else None
+            pose = relative_pose_of(left.matrix, places, cameras, sources, matching.threshold, flat)
     return ImageMatches(
         (_name(first, "first image"), _name(second, "second image")),
         views,
@@ -319,7 +328,7 @@ def match(
         pixels=(TURNED if turn_by_exif else AS_STORED) if paths else AS_GIVEN,
         pose=pose,
         fundamental=fundamental,
-        on_plane=count_on_plane(*places, matching) if left.model == "F" else 0,
+        on_plane=on_plane,
     )
 
 

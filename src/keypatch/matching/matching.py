@@ -32,15 +32,17 @@ class Matching(CheckedFields):
 
     mode: Mode = option("mutual", "mutual: each is the other's nearest neighbour; one-way: first image to second only.")
     ratio: float | None = option(
-        0.9, "Ratio test: largest ratio of nearest to second-nearest distance; 1 disables it.", above=0, most=1
+        None, "Ratio test: largest ratio of nearest to second-nearest distance; 1 disables it.", above=0, most=1
     )
     apart: float = option(
         0.0, "Ratio test against the nearest neighbour so many pixels from the first; 0 takes the second.", least=0
     )
     ratio_sides: Sides = option("both", "Apply the ratio test from both images or only from the first (mutual mode).")
-    filter: AdaLAM | None = option(None, "Keep only matches that agree with those around them.")
+    filter: AdaLAM | None = option(
+        factory=AdaLAM, about="Keep matches that agree with those around them, or that are very distinctive."
+    )
     model: Model | None = option("F", "Geometric model that matches must fit: F, E (needs intrinsics), H or none.")
-    estimator: Estimator = option("magsac", "Robust estimator: poselib, magsac (OpenCV), or degensac (F only).")
+    estimator: Estimator = option("poselib", "Robust estimator: poselib, magsac (OpenCV), or degensac (F only).")
     threshold: float = option(1.0, "Inlier threshold of the estimator in pixels.", above=0)
     seed: int = option(0, "Random seed of the estimator.")
     neighbours: Neighbours = option("tiles", "Nearest-neighbour search: tiles or faiss (exact), flann (approximate).")

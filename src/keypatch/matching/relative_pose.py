@@ -12,10 +12,11 @@ from keypatch.geometry.poses import Float64, Pose, cross_matrix, rotation_angle,
 CONVENTION = (
     "x1 = R x0 + t: from the first photo's camera to the second's; t has unit length; K has pixel (0, 0) centred"
 )
-# A camera only turned if this share of the matches is explained so within so many times the estimator's threshold:
-# turned photos of scikit-image have 0.97 and more, neighbours among the tuning scenes of docs/results/defaults.md less
-# than 0.6 unless their cameras stand at one place.
-IN_PLACE, TOLERANCE = 0.8, 2.0
+# A camera only turned if a turn explains this share of the matches within so many times the estimator's threshold, and
+# not so many times worse than the pose does, in the median (2.5 for the same noise everywhere, for a turn leaves two
+# residuals where a pose leaves one).
+IN_PLACE, TOLERANCE, WORSE = 0.8, 2.0, 5.0
+FINEST = 0.05  # pixels: keypoints are placed no better
 # Errors of poses over what their residuals alone let one expect: the median over 65 pairs of the tuning scenes. Lenses
 # and keypoints err in common, which no single residual tells.
 COMMON_ERROR = 4.0
@@ -41,6 +42,7 @@ class RelativePose:
     points: Float64  # (m, 3) of the matches, in the first camera's space; nan where they are too far to tell
     parallax: float  # degrees: median angle between the rays of a match
     uncertainty: tuple[float, float]  # degrees: of the rotation and of the direction t, one standard deviation
+    other: Pose | None = None  # another pose that fits as well, if the matches lie on a plane
 
     @property
     def degrees(self) -> float:
@@ -73,6 +75,7 @@ class RelativePose:
             "K": [camera.matrix.tolist() for camera in self.cameras],
             "distortion": [list(camera.distortion) for camera in self.cameras],
             "focal_from": list(self.sources),
+            "other": self.other and {"R": self.other.rotation.tolist(), "t": self.other.translation.tolist()},
             "parallax_degrees": self.parallax,
             "uncertainty_degrees": {"rotation": self.uncertainty[0], "direction": self.uncertainty[1]},
         }
@@ -84,12 +87,18 @@ def relative_pose_of(
     cameras: tuple[Camera, Camera],
     sources: tuple[str, str],
     threshold: float,
+    plane: Float64 | None = None,
 ) -> RelativePose:
-    """The pose that an essential matrix stands for, of the matches (m, 2), (m, 2) in pixels that agree with it."""
+    """The pose that an essential matrix stands for, of the matches (m, 2), (m, 2) in pixels that agree with it.
+
+    `plane` is the homography of the matches if they lie on a plane.
+    """
     rays = [to_rays(place, camera) for place, camera in zip(places, cameras, strict=True)]
     views = _Views(rays[0], rays[1], float(np.mean([camera.focal for camera in cameras])))
     pose, turned = recover_pose(essential, rays[0], rays[1]), views.turn_in_place()
-    in_place = bool(np.mean(views.errors_in_place(turned) <= TOLERANCE * threshold) >= IN_PLACE)
+    left, best = views.errors_in_place(turned), float(np.median(np.abs(views.residuals(pose))))
+    explained = np.mean(left <= TOLERANCE * threshold) >= IN_PLACE
+    in_place = bool(explained and np.median(left) <= WORSE * max(best, FINEST))
     points, angles = views.triangulate(pose)
     return RelativePose(
         rotation=turned if in_place else pose.rotation,
@@ -99,7 +108,22 @@ def relative_pose_of(
         points=np.full_like(points, np.nan) if in_place else points,
         parallax=0.0 if in_place else float(np.median(angles)),
         uncertainty=views.uncertainty(pose),
+        other=None if in_place or plane is None else _other_pose(plane, pose, rays[0], cameras),
     )
+
+
+def _other_pose(plane: Float64, pose: Pose, rays: Float64, cameras: tuple[Camera, Camera]) -> Pose | None:
+    """The pose that explains a plane as well as this one: a homography has up to two with all of it in front."""
+    of_rays = np.linalg.inv(cameras[1].matrix) @ plane @ cameras[0].matrix
+    _, rotations, moves, normals = cv2.decomposeHomographyMat(of_rays, np.eye(3))
+    whole = np.column_stack([rays, np.ones(len(rays))])
+    found = [
+        Pose(np.asarray(rotation, np.float64), np.asarray(move, np.float64)[:, 0] / np.linalg.norm(move))
+        for rotation, move, normal in zip(rotations, moves, normals, strict=True)
+        if np.linalg.norm(move) > 1e-9 and np.mean(whole @ np.asarray(normal) > 0) > 0.99
+    ]
+    apart = [rotation_angle(each.rotation, pose.rotation) for each in found]
+    return found[int(np.argmax(apart))] if len(found) > 1 else None
 
 
 def recover_pose(essential: Float64, here: Float64, there: Float64) -> Pose:
@@ -174,7 +198,9 @@ class _Views:
         slopes = [(residuals(step * axis) - residuals(-step * axis)) / (2 * step) for axis in np.eye(6)[:parameters]]
         jacobian, spare = np.stack(slopes, axis=1), max(len(self.first) - parameters, 1)
         variance = float((self.residuals(pose) ** 2).sum()) / spare
-        return np.asarray(variance * np.linalg.pinv(jacobian.T @ jacobian))
+        values, vectors = np.linalg.eigh(jacobian.T @ jacobian)
+        known = np.maximum(values, 1e-12 * values.max(initial=1e-300))  # what nothing tells is open, not known exactly
+        return np.asarray(variance * (vectors / known) @ vectors.T)
 
     def uncertainty(self, pose: Pose) -> tuple[float, float]:
         """Degrees: of the rotation and of the direction."""

@@ -72,13 +72,14 @@ def matched_places(
     return first, second
 
 
-def count_on_plane(first: Points, second: Points, matching: Matching) -> int:
-    """How many of these matches one homography explains as well, three times as far off as the estimator allows.
+def fit_plane(first: Points, second: Points, matching: Matching) -> tuple[Matrix | None, int]:
+    """The homography that explains most of these matches, three times as far off as the estimator allows, and how many.
 
     If nearly all, the photos show a plane or far things, or the camera turned in place: epipoles are then arbitrary.
     """
     loose = replace(matching, model="H", estimator="poselib", threshold=3 * matching.threshold)
-    return int(_estimate(first, second, "H", loose, None)[1].sum())
+    matrix, agree = _estimate(first, second, "H", loose, None)
+    return matrix, int(agree.sum())
 
 
 def _estimate(
@@ -86,19 +87,26 @@ def _estimate(
 ) -> tuple[Matrix | None, NDArray[np.bool_]]:
     """The matrix and which points agree with it; none where it is not found or not proved."""
     nothing = None, np.zeros(len(first), np.bool_)
-    if not _are_enough(first, second, model):
+    if not _are_enough(first, second, model, matching.threshold):
         return nothing
     answer, mask = _ESTIMATORS[matching.estimator](first, second, matching, cameras)
     matrix = np.asarray(answer, np.float64)
     if mask is None or matrix.shape != (3, 3) or not np.isfinite(matrix).all() or not matrix.any():
         return nothing
     agree = np.asarray(mask, np.bool_).ravel()
-    return (matrix, agree) if _are_enough(first[agree], second[agree], model) else nothing
+    return (matrix, agree) if _are_enough(first[agree], second[agree], model, matching.threshold) else nothing
 
 
-def _are_enough(first: Points, second: Points, model: Model) -> bool:
-    """Whether these places, each counted once in its image, can prove the model: many matches of one place cannot."""
-    return min(len(np.unique(places, axis=0)) for places in (first, second)) >= FEWEST[model]
+def _are_enough(first: Points, second: Points, model: Model, threshold: float) -> bool:
+    """Whether these places, each counted once in its image, can prove the model: those of one place or line cannot."""
+    for places in (first, second):
+        once = np.unique(places, axis=0)
+        if len(once) < FEWEST[model]:
+            return False
+        across = np.linalg.eigvalsh(np.cov(once.T))[0]
+        if across < threshold**2:  # nearer to a line, in the mean, than matches to the model
+            return False
+    return True
 
 
 def check_intrinsics(intrinsics: Sequence[Intrinsics] | None) -> Cameras:
