@@ -109,8 +109,11 @@ def test_so_few_that_agree_by_chance_are_told_as_such(tmp_path: Path) -> None:
     paths = tmp_path / "astronaut.png", tmp_path / "brick.png"
     for path, photo in zip(paths, (data.astronaut(), data.brick()), strict=True):
         Image.fromarray(photo).save(path)
-    found = match(*paths, Matching(ratio=None), describer="rootsift", extraction=Extraction(keypoints=300))
-    assert "so few do in unrelated photos too" in found.sentences()[-1]
+    few = Extraction(keypoints=300)
+    found = match(*paths, Matching(filter=None), describer="rootsift", extraction=few)
+    assert "so few do in unrelated photos too" in found.sentences()[2]
+    filtered = match(*found.features)
+    assert len(filtered.candidates) < 0.3 * len(found.candidates)
 
 
 @pytest.fixture(scope="module")
@@ -217,12 +220,12 @@ def test_at_least_one_line_is_drawn(stereo: ImageMatches) -> None:
         stereo.draw(0)
 
 
-def test_missing_intrinsics_are_told_before_the_work(
+def test_intrinsics_that_would_do_nothing_are_told_before_the_work(
     motorcycle: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("keypatch.matching.image_matches.extract", lambda *_: pytest.fail("the work was begun"))
-    with pytest.raises(KeypatchError, match="needs intrinsics"):
-        match(*motorcycle, Matching(model="E"), describer="sift")
+    with pytest.raises(KeypatchError, match="only used for an essential matrix"):
+        match(*motorcycle, describer="sift", intrinsics=[np.eye(3)])
 
 
 def test_paths_arrays_pil_images_and_features_give_the_same_matches(motorcycle: tuple[Path, Path]) -> None:

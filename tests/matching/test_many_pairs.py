@@ -81,7 +81,7 @@ def test_photos_with_no_keypoint_and_with_one(
 ) -> None:
     features = write_features({"none.jpg": 0, "one.jpg": 1, "two.jpg": 2, "many.jpg": 30})
     cameras = [[500, 0, 300], [0, 500, 300], [0, 0, 1]] if model == "E" else None
-    matching = Matching(mode=mode, ratio=ratio, model=model)  # type: ignore[arg-type]
+    matching = Matching(mode=mode, ratio=ratio, model=model, filter=None)  # type: ignore[arg-type]
     out = match_pairs(features, "exhaustive", tmp_path / "m.h5", matching, intrinsics=cameras)
     assert count(out) == 6
     assert len(read_matches(out, "none.jpg", "many.jpg")) == 0

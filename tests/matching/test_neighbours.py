@@ -1,6 +1,7 @@
 """Descriptors become matches: mutual, one way, with the ratio test on one and on both sides."""
 
 import sys
+from dataclasses import replace
 from typing import Any, get_args
 
 import numpy as np
@@ -11,8 +12,11 @@ from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 
 from keypatch.errors import KeypatchError, MissingExtra
+from keypatch.features import Features
+from keypatch.geometry import Keypoints
+from keypatch.matching.adalam import AdaLAM
 from keypatch.matching.matching import Matching, Mode, Sides
-from keypatch.matching.neighbours import match_descriptors
+from keypatch.matching.neighbours import find_matches, match_descriptors
 
 Vectors = NDArray[np.float32]
 MODES, SIDES = get_args(Mode), get_args(Sides)
@@ -203,3 +207,63 @@ def test_a_missing_faiss_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setitem(sys.modules, "faiss", None)
     with pytest.raises(MissingExtra, match=r"keypatch\[faiss\]"):
         match_descriptors(GOOD, GOOD, Matching(neighbours="faiss"))
+
+
+def features_at(places: list[tuple[float, float]], rows: np.ndarray) -> Features:
+    x, y = np.array(places, np.float32).T
+    ones = np.ones(len(places), np.float32)
+    return Features(Keypoints(x, y, ones, 0 * ones), rows.astype(np.float32), (1000, 1000), "planted")
+
+
+def test_a_rival_at_the_same_place_is_none() -> None:
+    unit = np.eye(6)
+    query, near, far = unit[:1], unit[:1] + 0.10 * unit[1:2], unit[:1] + 0.12 * unit[2:3]
+    first = features_at([(10, 10)], query)
+    for place, apart, expected in [((13, 10), 10, 1), ((30, 10), 10, 0), ((13, 10), 0, 0), ((13, 10), 3, 0)]:
+        second = features_at([(10, 10), place, (500, 500)], np.concatenate([near, far, unit[5:]]))
+        found = find_matches(first, second, Matching(ratio=0.8, apart=apart, filter=None))
+        assert len(found) == expected, (place, apart)
+
+
+@pytest.mark.parametrize("mode", ["mutual", "one-way"])
+def test_the_second_neighbour_elsewhere_is_that_of_a_loop(mode: str) -> None:
+    rng = np.random.default_rng(1)
+    views = [features_at(rng.uniform(0, 60, (150, 2)).tolist(), rng.normal(size=(150, 4))) for _ in range(2)]
+    distances = np.linalg.norm(views[0].descriptors[:, None] - views[1].descriptors, axis=2)
+    apart = [np.linalg.norm(view.keypoints.xy[:, None] - view.keypoints.xy, axis=2) >= 10 for view in views]
+
+    def passes(table: np.ndarray, others: np.ndarray, i: int) -> bool:
+        nearest = int(table[i].argmin())
+        return bool(table[i, nearest] < 0.8 * table[i][others[nearest]].min(initial=np.inf))
+
+    expected = []
+    for i in range(150):
+        j = int(distances[i].argmin())
+        if mode == "mutual" and (distances[:, j].argmin() != i or not passes(distances.T, apart[0], j)):
+            continue
+        if passes(distances, apart[1], i):
+            expected.append([i, j])
+    found = find_matches(*views, Matching(mode=mode, ratio=0.8, apart=10, filter=None))  # type: ignore[arg-type]
+    assert found.indices.tolist() == expected and len(expected) > 10
+
+
+def test_the_filter_keeps_what_agrees_and_needs_no_image_size() -> None:
+    rng = np.random.default_rng(0)
+    places, rows = rng.uniform(0, 900, (300, 2)), rng.normal(size=(300, 32))
+    moved = 0.9 * places + 40
+    wrong = rng.random(300) < 0.3
+    moved[wrong] = rng.uniform(0, 900, (wrong.sum(), 2))
+    first, second = features_at(places.tolist(), rows), features_at(moved.tolist(), rows)
+    for size in ((1000, 1000), (0, 0)):  # a foreign file may not say
+        views = [replace(each, image_size=size) for each in (first, second)]
+        kept = find_matches(*views, Matching(filter=AdaLAM(certain=0))).indices[:, 0]
+        assert wrong[kept].mean() < 0.02 and len(kept) > 0.95 * (~wrong).sum()
+    assert len(find_matches(first, second, Matching(filter=None))) == 300
+
+
+def test_filters_are_named() -> None:
+    assert Matching(filter="adalam") == Matching() and Matching(filter="none").filter is None  # type: ignore[arg-type]
+    with pytest.raises(KeypatchError, match="adalam"):
+        Matching(filter="adalan")  # type: ignore[arg-type]
+    settings = Matching(filter=AdaLAM(fewest=4)).settings()
+    assert settings["filter"] == "adalam" and settings["filter.fewest"] == 4 and "filter.maps" not in settings

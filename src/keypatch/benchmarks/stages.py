@@ -8,11 +8,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from keypatch.errors import KeypatchError
+from keypatch.features.extraction import Extraction
 from keypatch.matching.adalam import AdaLAM
 from keypatch.matching.matching import Matching, Model
 from keypatch.settings import other_default
 
 VERIFICATION = ("model", "estimator", "threshold", "seed", "confidence", "iterations")  # what COLMAP does itself
+
+
+@dataclass(frozen=True, repr=False)
+class BenchmarkExtraction(Extraction):
+    """`Extraction` with the budget at which the field compares."""
+
+    keypoints: int | None = other_default(Extraction, "keypoints", 2048)
 
 
 @dataclass(frozen=True, repr=False)

@@ -10,7 +10,7 @@ from keypatch.cli.printing import open_console, print_facts
 from keypatch.features.extraction import DESCRIPTOR, Extraction
 from keypatch.matching.matching import PHOTO_TYPES, Matching
 from keypatch.progress import ProgressBar
-from keypatch.reconstruction.mapping import EXTRACTION, MATCHING, Inputs, Mapping
+from keypatch.reconstruction.mapping import MATCHING, Inputs, Mapping
 from keypatch.settings import field_names
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ VERIFICATION = ("model", "estimator", "threshold", "confidence", "iterations")  
         "keypatch reconstruct photos --features f.h5 --matches m.h5 --out scene",
     )
 )
-@options_of(PHOTO_TYPES, VERIFICATION, inputs=Inputs(), mapping=Mapping(), matching=MATCHING, extraction=EXTRACTION)
+@options_of(PHOTO_TYPES, VERIFICATION, inputs=Inputs(), mapping=Mapping(), matching=MATCHING, extraction=Extraction())
 def reconstruct(
     context: typer.Context,
     images: Images,
@@ -43,7 +43,7 @@ def reconstruct(
     """Reconstruct photos in 3D with COLMAP (extra `colmap`). After Ctrl-C, run it again to resume."""
     if inputs.features is not None:
         names = ("descriptor", "precision", "pixel_limit", *field_names(Extraction))
-        refuse_beside(context, "--features", *names, changed=extraction != EXTRACTION)
+        refuse_beside(context, "--features", *names, changed=extraction != Extraction())
     if inputs.matches is not None:
         names = ("pairs", "mode", "ratio", "ratio_sides", "neighbours")
         refuse_beside(context, "--matches", *names, changed=matching != MATCHING)

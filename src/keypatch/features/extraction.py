@@ -88,7 +88,7 @@ class Extraction(CheckedFields):
     """
 
     detector: Detector = option(factory=Dog, about="Keypoint detector.")
-    keypoints: int | None = option(2048, "Most keypoints to keep per photo; none keeps all.", least=1)
+    keypoints: int | None = option(4096, "Most keypoints to keep per photo; none keeps all.", least=1)
     rule: Rule = option("spread", "How to choose the keypoints to keep.")
     max_size: int | None = option(
         None, "Shrink photos to this many pixels on the longer side before detecting.", above=0

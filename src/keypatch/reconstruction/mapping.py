@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from keypatch.features.extraction import Extraction
 from keypatch.images import PIXEL_LIMIT
 from keypatch.matching.matching import Matching
 from keypatch.settings import CheckedFields, brief, option
@@ -60,5 +59,4 @@ class Mapping(CheckedFields):
     __repr__ = brief
 
 
-MATCHING = Matching(ratio=0.85, model=None)  # stricter than `match` (docs/results/defaults.md); COLMAP verifies
-EXTRACTION = Extraction(keypoints=4096)
+MATCHING = Matching(model=None)  # COLMAP verifies

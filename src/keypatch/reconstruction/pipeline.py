@@ -31,7 +31,7 @@ from keypatch.reconstruction.inputs import (
     require_one_run,
 )
 from keypatch.reconstruction.joining import join_models, matcher_of
-from keypatch.reconstruction.mapping import EXTRACTION, MATCHING, Inputs, Mapping
+from keypatch.reconstruction.mapping import MATCHING, Inputs, Mapping
 from keypatch.reconstruction.page import write_model_page
 from keypatch.reconstruction.picture import write_picture
 from keypatch.reconstruction.result import (
@@ -57,7 +57,7 @@ def reconstruct(
     *,
     inputs: Inputs = Inputs(),  # noqa: B008
     describer: Describer | str | Path = DESCRIPTOR,
-    extraction: Extraction = EXTRACTION,
+    extraction: Extraction = Extraction(),  # noqa: B008
     matching: Matching = MATCHING,
     device: str = "auto",
     precision: str = "auto",

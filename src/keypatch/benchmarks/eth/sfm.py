@@ -30,12 +30,11 @@ from keypatch.benchmarks.eth.scores import (
 )
 from keypatch.benchmarks.photo_features import PhotoFeatures
 from keypatch.benchmarks.result import Replicates, Result
-from keypatch.benchmarks.stages import VERIFICATION, ColmapMatching, recorded_matching, refuse_idle
+from keypatch.benchmarks.stages import VERIFICATION, BenchmarkExtraction, ColmapMatching, recorded_matching, refuse_idle
 from keypatch.cache import is_cache_writable
 from keypatch.colmap.job import MappingOutcome
 from keypatch.colmap.package import colmap_version, load_pycolmap
 from keypatch.describers.protocol import Describer
-from keypatch.features import Extraction
 from keypatch.matching.matching import Matching, Sides
 from keypatch.progress import Progress, interruptible
 from keypatch.settings import CheckedFields, option, other_default
@@ -53,7 +52,7 @@ class SfmMatching(ColmapMatching):
 class Sfm(CheckedFields):
     """How a set is matched and reconstructed."""
 
-    extraction: Extraction = option(factory=Extraction)
+    extraction: BenchmarkExtraction = option(factory=BenchmarkExtraction)
     matching: SfmMatching = option(factory=SfmMatching)
     minimum_matches: int = option(15, "Pairs with fewer matches count as unmatched.", least=0)
     half_pixel_off: bool | None = option(

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keypatch.benchmarks.photo_features import PhotoFeatures, most_keypoints, photo_features, refuse_idle_extraction
+from keypatch.benchmarks.stages import BenchmarkExtraction
 from keypatch.describers.protocol import Describer
 from keypatch.detection import Rule
 from keypatch.errors import DataError
@@ -23,10 +24,9 @@ FILES = ("keypoints.h5", "descriptors.h5")
 
 
 @dataclass(frozen=True, repr=False)
-class ChallengeExtraction(Extraction):
+class ChallengeExtraction(BenchmarkExtraction):
     """`Extraction` with the smaller of the challenge's two budgets, and the strongest keypoints."""
 
-    keypoints: int | None = other_default(Extraction, "keypoints", 2048)
     rule: Rule = other_default(Extraction, "rule", "strongest")
 
 

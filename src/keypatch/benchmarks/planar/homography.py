@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from keypatch.benchmarks.photo_features import photo_features, refuse_idle_extraction, resized
 from keypatch.benchmarks.planar.sequences import HPATCHES, LARGE, PlanarSequence, read_planar_sequences
 from keypatch.benchmarks.result import Replicates, Result
-from keypatch.benchmarks.stages import recorded_matching, refuse_idle
+from keypatch.benchmarks.stages import BenchmarkExtraction, recorded_matching, refuse_idle
 from keypatch.describers.protocol import Describer
 from keypatch.errors import DataError, KeypatchError
-from keypatch.features import Extraction, Features, read_photo
+from keypatch.features import Features, read_photo
 from keypatch.files import hash_folder
 from keypatch.geometry.homographies import Matrix
 from keypatch.images import as_png
@@ -50,7 +50,7 @@ class PlanarMatching(Matching):
 class Homography(CheckedFields):
     """How planar sequences are scored."""
 
-    extraction: Extraction = option(factory=Extraction)
+    extraction: BenchmarkExtraction = option(factory=BenchmarkExtraction)
     matching: PlanarMatching = option(factory=PlanarMatching)
     seeds: tuple[int, ...] = option(SEEDS, "Random seeds of the estimator; scores are averaged over them.")
     all_sequences: bool = option(False, "Include the eight large sequences of HPatches.")

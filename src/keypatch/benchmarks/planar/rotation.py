@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 
 from keypatch.benchmarks.caching import KeptFeatures
 from keypatch.benchmarks.result import Replicates, Result, provenance_of
+from keypatch.benchmarks.stages import BenchmarkExtraction
 from keypatch.describers.protocol import Describer
 from keypatch.doctor.changes import SameFrame, same_frames, turn
 from keypatch.errors import DataError
-from keypatch.features import Extraction, find_photos, read_photo
+from keypatch.features import find_photos, read_photo
 from keypatch.files import hash_file, hash_folder
 from keypatch.matching.matching import Matching
 from keypatch.matching.neighbours import match_descriptors
@@ -26,7 +27,7 @@ from keypatch.settings import CheckedFields, option
 class Rotation(CheckedFields):
     """By how much photographs are turned, and which frames count as the same afterwards."""
 
-    extraction: Extraction = option(factory=Extraction)
+    extraction: BenchmarkExtraction = option(factory=BenchmarkExtraction)
     step: int = option(15, "Degrees between rotations, clockwise.", least=1, below=360)
     pixels: float = option(3.0, "Largest distance in pixels between corresponding frames.")
     octaves: float = option(0.25, "Largest scale difference between corresponding frames, in octaves.")
