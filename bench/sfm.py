@@ -2,9 +2,9 @@
 
 For each scene, a folder with `images` and true cameras (`cameras`, `gt` or `poses`): pycolmap's own SIFT with
 exhaustive matching and its own ratio test of 0.8, and ours with each descriptor and each test of matches: a ratio (1 is
-none), or `adalam`. Everyone gets the known intrinsics, the same budget of keypoints and the same verification and
-mapping, with the same seeds and one thread. Figures are means over seeds, with the standard deviation behind them. What
-is done is kept in the folder `--work` and not done again.
+none), `adalam`, or both, `0.9+adalam`. Everyone gets the known intrinsics, the same budget of keypoints and the same
+verification and mapping, with the same seeds and one thread. Figures are means over seeds, with the standard deviation
+behind them. What is done is kept in the folder `--work` and not done again.
 """
 
 import argparse
@@ -27,6 +27,7 @@ from keypatch.colmap.known_cameras import read_cameras
 from keypatch.errors import KeypatchError
 from keypatch.features import Extraction
 from keypatch.files import write_json
+from keypatch.matching.adalam import AdaLAM
 from keypatch.matching.matching import Matching
 from keypatch.metrics.poses import pose_errors
 from keypatch.provenance import provenance
@@ -120,11 +121,19 @@ def run_ours(folder: Path, scene: Path, descriptor: str, test: str, seed: int, k
         folder,
         Mapping(max_error=MAX_ERROR, seed=seed),
         inputs=Inputs(features=features, cameras=truth_of(scene)),
-        matching=Matching(model=None) if test == "adalam" else Matching(ratio=float(test), filter=None, model=None),
+        matching=matching_of(test),
     )
     seconds = time.monotonic() - start + float(timing.read_text())
     errors = made.pose_errors.summary() if made.pose_errors else {}
     return made.to_json()["statistics"] | errors | {"photos": len(made.photos), **made.pairs(), "seconds": seconds}
+
+
+def matching_of(test: str) -> Matching:
+    """What "0.85", "adalam", "0.9+adalam" and "0.9+adalam@0.8" stand for: a ratio test, a filter, its `certain`."""
+    ratio, _, filter_ = test.rpartition("+") if "adalam" in test else (test, "", "")
+    certain = filter_.partition("@")[2]
+    chosen = AdaLAM(certain=float(certain)) if certain else AdaLAM() if filter_ else None
+    return Matching(ratio=float(ratio or 1), filter=chosen, model=None)
 
 
 def run_baseline(folder: Path, scene: Path, seed: int, keypoints: int) -> dict[str, Any]:

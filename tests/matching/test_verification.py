@@ -99,9 +99,8 @@ def test_the_same_seed_gives_the_same_matches(model: Model, estimator: Estimator
 
 def test_seeds_of_magsac_differ() -> None:
     first, second, matches = two_views()
-    found = {
-        verify(matches, first, second, Matching(seed=seed, estimator="magsac")).matrix.tobytes() for seed in range(8)
-    }  # type: ignore[union-attr]
+    tries = [Matching(seed=seed, estimator="magsac") for seed in range(8)]
+    found = {verify(matches, first, second, each).matrix.tobytes() for each in tries}  # type: ignore[union-attr]
     assert len(found) > 1
 
 

@@ -21,7 +21,7 @@ from keypatch.images import as_png
 from keypatch.matching.adalam import AdaLAM
 from keypatch.matching.drawing import draw_matches
 from keypatch.matching.matches import Matches
-from keypatch.matching.matching import Matching, Model
+from keypatch.matching.matching import Estimator, Matching, Model
 from keypatch.matching.neighbours import find_matches
 from keypatch.matching.verification import verify
 from keypatch.metrics import Curve, bootstrap, corner_error, recall_area, share_within, transfer_errors
@@ -44,6 +44,7 @@ class PlanarMatching(Matching):
     ratio: float | None = other_default(Matching, "ratio", None)
     filter: AdaLAM | None = other_default(Matching, "filter", None)
     model: Model | None = other_default(Matching, "model", "H")
+    estimator: Estimator = other_default(Matching, "estimator", "magsac")
 
 
 @dataclass(frozen=True)
