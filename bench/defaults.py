@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from poses import UNITS, evaluate_poses
+from poses import DEGREES, ESTIMATORS, evaluate_poses, over_seeds
 
 from keypatch.benchmarks.imc.scenes import read_posed_scene
 from keypatch.benchmarks.planar.homography import Homography, PlanarMatching, evaluate_homographies
@@ -35,7 +35,6 @@ from keypatch.zoo import load
 
 SEQUENCES = ("boat", "leuven", "trees", "wall")
 SCENES = ("sceaux", "lund_door", "cyprus", "kermit", "et", "tire")
-SEEDS = (0, 1, 2)
 BUDGETS = 2048, 512  # the second for photographs that are large for their budget: a quarter of the points per pixel
 SHIPPED = "hynet-notredame"
 
@@ -173,28 +172,26 @@ def score(line: Line, bank: Bank, data: Path, scenes: Sequence[str]) -> dict[str
     for name in scenes:
         scene = read_posed_scene(data / "photos" / name)
         features = bank.features(scene.photos, line)
-        for unit in UNITS:
-            poses = evaluate_poses(
-                features,
-                scene,
-                lambda first, second: match_descriptors(
-                    first.descriptors, second.descriptors, Matching(ratio=line.ratio)
-                ),
-                SEEDS,
-                unit,
-            ).scores
-            scores |= {f"{name}.{unit}.auc{degrees}": poses[f"auc{degrees}"] for degrees in (1, 5, 10)}
+        poses = evaluate_poses(
+            features,
+            scene,
+            lambda first, second: match_descriptors(first.descriptors, second.descriptors, Matching(ratio=line.ratio)),
+        ).scores
+        for estimator in ESTIMATORS:
+            areas = {f"{estimator}.auc{degrees}": f"auc{degrees}.{estimator}" for degrees in DEGREES}
+            scores |= {f"{name}.{short}": float(over_seeds(poses, full).mean()) for short, full in areas.items()}
     return scores
 
 
 def row(line: Line, scores: Mapping[str, float]) -> str:
-    def area(unit: str, degrees: int) -> float:
-        return float(np.mean([value for name, value in scores.items() if name.endswith(f".{unit}.auc{degrees}")]))
+    def area(estimator: str, degrees: int) -> float:
+        return float(np.mean([value for name, value in scores.items() if name.endswith(f".{estimator}.auc{degrees}")]))
 
-    areas = {unit: [area(unit, degrees) for degrees in (1, 5, 10)] for unit in UNITS}
+    areas = {estimator: [area(estimator, degrees) for degrees in DEGREES] for estimator in ESTIMATORS}
     cells = [*line.cells, f"{scores['mma1']:.3f}", f"{scores['mma3']:.3f}", f"{scores['count.within3']:.0f}"]
-    cells += [f"{scores['accuracy3']:.3f}", *(" / ".join(f"{each:.3f}" for each in areas[unit]) for unit in UNITS)]
-    return f"| {' | '.join(cells)} | {(areas['pixels'][1] + areas['rays'][1]) / 2:.4f} |"
+    cells.append(f"{scores['accuracy3']:.3f}")
+    cells += [" / ".join(f"{each:.3f}" for each in some) for some in areas.values()]
+    return f"| {' | '.join(cells)} | {np.mean([some[DEGREES.index(5)] for some in areas.values()]):.4f} |"
 
 
 def main() -> None:
@@ -207,9 +204,9 @@ def main() -> None:
     arguments.out.mkdir(parents=True, exist_ok=True)
     bank: tuple[tuple[str, float | None], Bank] | None = None  # one is held at a time
     for study in arguments.study:
-        units = " | ".join(f"AUC 1 / 5 / 10 {unit}" for unit in UNITS)
+        estimators = " | ".join(f"AUC 1 / 5 / 10 {estimator}" for estimator in ESTIMATORS)
         print("\n| descriptor | keypoints | budget | sigmas | ratio | within 1 px | 3 px | right | H |", end="")
-        print(f" {units} | mean AUC 5 |")
+        print(f" {estimators} | mean AUC 5 |")
         print("|" + "---|" * 12)
         for line in STUDIES[study]:
             path = arguments.out / f"{'-'.join(line.cells).replace(', ', '-').replace(' ', '-')}.json"

