@@ -13,9 +13,11 @@ from keypatch.benchmarks.evaluation import evaluate
 from keypatch.benchmarks.planar.homography import Homography, PlanarMatching
 from keypatch.benchmarks.planar.rotation import Rotation
 from keypatch.benchmarks.result import Result
-from keypatch.features import Extraction
+from keypatch.benchmarks.stages import BenchmarkExtraction
 
-STRONGEST = Extraction(keypoints=150, rule="strongest")  # the first keypoint of one photo is often that of the other
+STRONGEST = BenchmarkExtraction(
+    keypoints=150, rule="strongest"
+)  # the first keypoint of one photo is often that of the other
 SHIFTS = (4.0, 9.0)
 
 

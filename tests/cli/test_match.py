@@ -99,8 +99,8 @@ def test_options_do_what_the_function_does(keypatch: Callable, folder: Path, tmp
     written = json.loads(out.read_text())
     assert written["counts"] == result.counts()
     assert written["settings"] == {
-        "mode": "one-way", "ratio": 0.8, "ratio_sides": "both", "model": "E", "estimator": "poselib", "threshold": 2,
-        "seed": 3,
+        "mode": "one-way", "ratio": 0.8, "apart": 0, "ratio_sides": "both", "filter": "adalam", "model": "E",
+        "estimator": "poselib", "threshold": 2, "seed": 3,
     }  # fmt: skip
 
 
@@ -206,13 +206,16 @@ def test_two_processes_do_not_write_one_file(keypatch: Callable, features: Path,
         ("a.png cut.jpg", ["cut.jpg", "cut off"]),
         ("a.png huge.png", ["huge.png", "20000 x 20000", "--pixel-limit"]),
         ("a.png b.png --model P", ["'P'", "F, E, H"]),
-        ("a.png b.png --model E", ["intrinsics"]),
+        ("a.png b.png --pose --model H", ["--pose needs the model E"]),
+        ("a.png b.png --filter lamp", ["adalam"]),
+        ("a.png b.png --picture photo --draw m.png", ["lines, epipolar, overlay"]),
+        ("a.png b.png --draw m.png --picture overlay", ["model H"]),
         ("a.png b.png --model E --intrinsics gone.txt", ["gone.txt"]),
         ("a.png b.png --model E --intrinsics text.png", ["text.png", "nine numbers"]),
         ("a.png b.png --mode both", ["'both'", "mutual, one-way"]),
         ("a.png b.png --ratio 1.2", ["ratio is 1.2"]),
         ("a.png b.png --threshold -1", ["threshold is -1"]),
-        ("a.png b.png --estimator ransac", ["'ransac'", "magsac, poselib"]),
+        ("a.png b.png --estimator ransac", ["'ransac'", "poselib, magsac"]),
         ("a.png b.png --neighbours annoy", ["'annoy'", "tiles, faiss"]),
         ("a.png b.png --homography text.png", ["text.png"]),
         ("a.png b.png --homography H.txt --within 0", ["above 0"]),

@@ -153,7 +153,7 @@ class ImageMatches:
         if ratio and matching.mode == "mutual" and matching.ratio_sides == "first":
             ratio += " seen from the first photo"
         if matching.filter is not None:
-            ratio += ", in agreement with those around them"
+            ratio += ", filtered by AdaLAM"
         lines = [f"{photos[0]}, {photos[1]}, described by {self.features[0].descriptor}"]
         repeats = f"; {self.repeats:,} more at other orientations of the same places" if self.repeats else ""
         share = self._share_right("right", "matches")

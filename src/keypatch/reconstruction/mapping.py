@@ -59,4 +59,4 @@ class Mapping(CheckedFields):
     __repr__ = brief
 
 
-MATCHING = Matching(model=None)  # COLMAP verifies
+MATCHING = Matching(ratio=0.85, model=None)  # stricter than `match` (docs/results/defaults.md); COLMAP verifies

@@ -17,9 +17,10 @@ from PIL import Image
 
 from keypatch.benchmarks.eth import model as sfm_model
 from keypatch.benchmarks.eth.sfm import Sfm, SfmMatching, evaluate_sfm
+from keypatch.benchmarks.stages import BenchmarkExtraction
 from keypatch.colmap import process as mapping
 from keypatch.errors import DataError, Interrupted, KeypatchError
-from keypatch.features import Extraction, extract
+from keypatch.features import extract
 from keypatch.geometry import Keypoints
 
 pycolmap = pytest.importorskip("pycolmap")
@@ -476,9 +477,9 @@ def test_wrong_input_is_one_sentence_before_any_matching(eth: Eth, cache: Path, 
 
 def test_given_keypoints_outside_the_photo_and_idle_choices_are_refused(eth: Eth) -> None:
     with pytest.raises(KeypatchError, match=r"Leave out extraction\.keypoints"):
-        evaluate_sfm(Corner(), eth.data, Sfm(Extraction(keypoints=500)))
+        evaluate_sfm(Corner(), eth.data, Sfm(BenchmarkExtraction(keypoints=500)))
     with pytest.raises(KeypatchError, match=r"Leave out extraction\.upright"):
-        evaluate_sfm(eth.described, eth.data, Sfm(Extraction(upright=True)))
+        evaluate_sfm(eth.described, eth.data, Sfm(BenchmarkExtraction(upright=True)))
     put(eth.data / "keypoints" / "0001.png.bin", np.array([[700.0, 20, 1, 0]]))
     with pytest.raises(DataError, match=r"keypoint 0 at \(700, 20\) lies outside the photo of 640 x 480"):
         evaluate_sfm(Corner(), eth.data)

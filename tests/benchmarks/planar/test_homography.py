@@ -23,8 +23,9 @@ from keypatch.benchmarks.planar.homography import (
 )
 from keypatch.benchmarks.planar.sequences import LARGE, PlanarSequence, read_planar_sequences
 from keypatch.benchmarks.result import Result
+from keypatch.benchmarks.stages import BenchmarkExtraction
 from keypatch.errors import DataError, KeypatchError
-from keypatch.features import Extraction, Features, extract, read_photo
+from keypatch.features import Features, extract, read_photo
 from keypatch.geometry import Keypoints, from_opencv
 from keypatch.matching.matching import Matching
 from keypatch.matching.neighbours import match_descriptors
@@ -171,7 +172,7 @@ def warped(tmp_path: Path) -> Path:
     return tmp_path / "warped"
 
 
-FEW = Homography(Extraction(keypoints=300), seeds=(0, 1))
+FEW = Homography(BenchmarkExtraction(keypoints=300), seeds=(0, 1))
 
 
 def few(**changes: Any) -> Homography:
@@ -239,7 +240,7 @@ def test_a_feature_file_of_others_is_scored(warped: Path, tmp_path: Path) -> Non
             group = file.create_group(f"{path.parent.name}/{path.name}")
             group["keypoints"] = np.array([point.pt for point in kept], np.float32)
             group["descriptors"] = rows.T / 512
-    plain = replace(FEW, extraction=Extraction())
+    plain = replace(FEW, extraction=BenchmarkExtraction())
     result = evaluate_homography(tmp_path / "sift.h5", warped, plain)
     assert result.descriptor == "sift" and result.scores["accuracy3"] == 1
     assert set(result.provenance.hashes) == {"data", "features"}
@@ -268,7 +269,8 @@ def test_of_equally_near_neighbours_none_is_a_match() -> None:
 
 def test_the_matches_of_ordinary_descriptors_are_all_mutual_neighbours(warped: Path) -> None:
     first, second = (
-        extract(read_photo(warped / "v_camera" / f"{number}.ppm"), load("rootsift"), Extraction()) for number in (1, 2)
+        extract(read_photo(warped / "v_camera" / f"{number}.ppm"), "rootsift", BenchmarkExtraction())
+        for number in (1, 2)
     )
     expected = match_descriptors(first.descriptors, second.descriptors, Matching(ratio=None))
     np.testing.assert_array_equal(Homography().match(first, second).indices, expected.indices)

@@ -11,15 +11,16 @@ from skimage.data import astronaut, camera, coffee
 
 from keypatch.benchmarks.caching import KeptFeatures
 from keypatch.benchmarks.planar.rotation import Rotation, Turned, evaluate_rotation, turn_photo
+from keypatch.benchmarks.stages import BenchmarkExtraction
 from keypatch.doctor.changes import count, turn
 from keypatch.errors import DataError, KeypatchError
-from keypatch.features import Extraction, extract, read_photo
+from keypatch.features import extract, read_photo
 from keypatch.matching.matching import Matching
 from keypatch.matching.neighbours import match_descriptors
 from keypatch.metrics import bootstrap_mean
 from keypatch.zoo import load
 
-FEW = Rotation(Extraction(keypoints=120))
+FEW = Rotation(BenchmarkExtraction(keypoints=120))
 COARSE = replace(FEW, step=170)  # turns by 170 and 340 degrees
 LEAST = 0.93
 BELOW_ROOTSIFT = 0.03
@@ -64,7 +65,7 @@ def test_rootsift_is_matched_at_every_step(photos: Path) -> None:
 
 
 def test_keypoints_are_counted_as_the_doctor_counts_them(photos: Path) -> None:
-    path, describer, many = photos / "coffee.png", load("rootsift"), Extraction(keypoints=500)
+    path, describer, many = photos / "coffee.png", load("rootsift"), BenchmarkExtraction(keypoints=500)
     found = turn_photo(path, KeptFeatures(describer, many), COARSE)
     upright = extract(read_photo(path), describer, many)
     for row, degrees in enumerate((170, 340)):
