@@ -117,13 +117,19 @@ class AdaLAM(CheckedFields):
                 stretch, shrink = unit * (abs(maps[0]) + abs(maps[1])), unit * abs(abs(maps[0]) - abs(maps[1]))
                 believed &= (stretch <= self.largest_scale) & (shrink >= 1 / self.largest_scale)
                 believed &= made < around.sizes[rows, None]
-                row, _ = np.nonzero(believed)
-                maps = maps[:, believed]
-                counts = self._support(_residuals(maps, x[row], y[row]), around.sizes[rows[row]])
-                order = np.lexsort((-counts, row))
-                first = order[np.flatnonzero(np.diff(row[order], prepend=-1))]
-                first = first[counts[first] > support[rows[row[first]]]]
-                best[:, rows[row[first]]], support[rows[row[first]]] = maps[:, first], counts[first]
+                residuals = _residuals(maps, x, y)
+                close = np.count_nonzero(residuals <= np.float32(1 / self.confidence), axis=2)
+                close[~believed] = 0
+                most = np.zeros_like(believed)
+                most[np.arange(len(rows)), close.argmax(axis=1)] = True
+                for chosen in (most, ~most):  # what the first ones reach leaves few of the others to look at
+                    chosen &= close > np.maximum(self.fewest - 1, support[rows, None]) + 2
+                    row, _ = np.nonzero(chosen)
+                    counts = self._support(residuals[chosen], around.sizes[rows[row]])
+                    order = np.lexsort((-counts, row))
+                    first = order[np.flatnonzero(np.diff(row[order], prepend=-1))]
+                    first = first[counts[first] > support[rows[row[first]]]]
+                    best[:, rows[row[first]]], support[rows[row[first]]] = maps[:, chosen][:, first], counts[first]
             share = (support[left] + 2) / around.sizes[left]  # a better map is made of two others of as many
             left = left[(1 - share**2) ** FIRST_MAPS >= MISSED]
         return best, support
@@ -132,9 +138,9 @@ class AdaLAM(CheckedFields):
         """The neighbours that agree with these maps, after the maps were fitted to them again."""
         x, y, members = around.padded(rows)
         sizes = around.sizes[rows]
-        agree = self._within(_residuals(maps, x, y), sizes, support)
+        agree = self._within(_residuals(maps[:, :, None], x, y)[:, 0], sizes, support)
         for _ in range(REFITS):
-            residuals = _residuals(_fit(x, np.where(agree, y, 0), agree), x, y)
+            residuals = _residuals(_fit(x, np.where(agree, y, 0), agree)[:, :, None], x, y)[:, 0]
             counts = self._support(residuals, sizes)
             agree = np.where((counts >= support)[:, None], self._within(residuals, sizes, counts), agree)
             support = np.maximum(support, counts)
@@ -245,15 +251,20 @@ def _fit(x: Places, y: Places, agree: Mask) -> Places:
 
 
 def _residuals(maps: Places, x: Places, y: Places) -> Floats:
-    """(rows, neighbours) squared distances from where the maps (2, rows) put them."""
-    p, q = maps[:, :, None]
-    along: Floats = (p.real + q.real) * x.real
-    along += (q.imag - p.imag) * x.imag
-    along -= y.real
-    across = (p.imag + q.imag) * x.real
-    across += (p.real - q.real) * x.imag
-    across -= y.imag
+    """(rows, maps, neighbours) squared distances from where the maps (2, rows, maps) put the neighbours."""
+    p, q = maps
+    minus = np.full(p.shape, -1, np.float32)
+    along: Floats = _rows(p.real + q.real, q.imag - p.imag, minus) @ _columns(x.real, x.imag, y.real)
+    across: Floats = _rows(p.imag + q.imag, p.real - q.real, minus) @ _columns(x.real, x.imag, y.imag)
     along *= along
     across *= across
     along += across
     return along
+
+
+def _rows(*parts: Floats) -> Floats:
+    return np.stack(parts, axis=-1)
+
+
+def _columns(*parts: Floats) -> Floats:
+    return np.stack(parts, axis=1)
