@@ -16,7 +16,7 @@ from keypatch.benchmarks.imc.multiview import Multiview, evaluate_multiview
 from keypatch.benchmarks.imc.scenes import read_posed_scene
 from keypatch.benchmarks.imc.scores import bag_replicates, bag_scores
 from keypatch.colmap import process as mapping
-from keypatch.errors import DataError, KeypatchError, MissingExtra
+from keypatch.errors import DataError, Interrupted, KeypatchError, MissingExtra
 from keypatch.matching.matching import Matching
 
 INF = float("inf")
@@ -187,6 +187,29 @@ def test_a_cache_that_cannot_be_written_costs_a_warning(
     with pytest.warns(UserWarning, match="Bags cannot be cached .* Set KEYPATCH_CACHE"):
         result = evaluate_multiview(features, folder, Multiview(bags=(3,), drawn_bags=1))
     assert result.scores["registered"] == 1 and result.settings["keypoints"] == 260
+
+
+@needs_pycolmap
+def test_ctrl_c_says_that_bags_are_kept_only_where_they_are(
+    ring: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, features = ring.write_strecha(tmp_path / "ring"), ring.write_hloc(tmp_path / "toy.h5")
+
+    def stop_after_one(done: int, of: int, unit: str) -> None:
+        if (done, unit) == (1, "bags"):
+            raise KeyboardInterrupt
+
+    def evaluate() -> None:
+        evaluate_multiview(features, folder, Multiview(bags=(3,), drawn_bags=2), stop_after_one)
+
+    monkeypatch.setenv("KEYPATCH_CACHE", str(tmp_path / "cache"))
+    with pytest.raises(Interrupted, match="reconstructed is kept; run the same command to resume"):
+        evaluate()
+    assert len(list((tmp_path / "cache").rglob("3bag_*.json"))) == 1
+    (tmp_path / "file").write_text("no folder")
+    monkeypatch.setenv("KEYPATCH_CACHE", str(tmp_path / "file"))
+    with pytest.warns(UserWarning), pytest.raises(Interrupted, match="nothing was written"):
+        evaluate()
 
 
 @needs_pycolmap

@@ -30,7 +30,7 @@ from keypatch.describers.protocol import Describer
 from keypatch.errors import KeypatchError
 from keypatch.features import Features
 from keypatch.files import hash_folder, hold_chosen_folder
-from keypatch.progress import Progress
+from keypatch.progress import Progress, interruptible
 from keypatch.provenance import provenance
 from keypatch.settings import CheckedFields, option
 
@@ -85,19 +85,20 @@ def evaluate_multiview(
 
     Raises:
         KeypatchError: COLMAP crashed on a bag; those before it are kept where that can be.
+        Interrupted: Ctrl-C; the same call resumes.
     """
     load_pycolmap()
     scenes = read_posed_scenes(data)
     bags = {scene.name: find_bags(scene, settings.bags, settings.drawn_bags, settings.seed) for scene in scenes}
     photos = [photo for scene in scenes for photo in scene.photos]
-    features = scene_features(source, photos, settings.extraction, progress)
-    tally = Tally(progress, "bags", sum(map(len, bags.values())))
-    outcomes = {}
-    for scene in scenes:
-        with _kept_in(folder, scene, features, settings) as kept:
-            lasting = folder is not None or is_cache_writable()
-            mapped = _map_bags(scene, bags[scene.name], features, settings, kept, tally, lasting=lasting)
-            outcomes[scene.name] = list(mapped)
+    lasting, outcomes = folder is not None or is_cache_writable(), {}
+    with interruptible("What was described and reconstructed is kept" if lasting else ""):
+        features = scene_features(source, photos, settings.extraction, progress)
+        tally = Tally(progress, "bags", sum(map(len, bags.values())))
+        for scene in scenes:
+            with _kept_in(folder, scene, features, settings) as kept:
+                mapped = _map_bags(scene, bags[scene.name], features, settings, kept, tally, lasting=lasting)
+                outcomes[scene.name] = list(mapped)
     return Result(
         benchmark="multiview",
         descriptor=features.descriptor,
