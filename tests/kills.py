@@ -4,6 +4,7 @@
     python tests/kills.py --kills 12 --only train "match pairs"
     python tests/kills.py --crowd                        # four processes at once on one folder, or one cache
     python tests/kills.py --no-room                      # files cannot grow, then they can
+    python tests/kills.py --no-rights                    # as root: an ordinary user, a full disk, then room
 
 One process imports everything once; every command runs in a child of it, in a session and a folder of its own, with a
 cache and a temporary folder of its own. A command is run whole first. Then, for every kill, a fresh copy of its inputs:
@@ -22,11 +23,13 @@ import resource
 import shutil
 import signal
 import sqlite3
+import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from pathlib import Path
@@ -37,6 +40,7 @@ PATIENCE = 30.0  # seconds until whatever a killed command has started must have
 CROWD = 4  # processes at once
 CROWDED = ("is being written by another process", "already holds a run", "already exists")
 FULL = ("file too large", "File too large", "disk", "space")
+HOMES = ("HOME", "KEYPATCH_CACHE", "XDG_CACHE_HOME")
 LEFTOVERS = (".partial", ".scratch", ".unfinished", ".parts", ".tmp")
 VOLATILE = {
     "provenance",
@@ -46,6 +50,9 @@ VOLATILE = {
     "made",
     "command",
 }  # of JSON: where and when it was made, how fast it was
+NOBODY = 65534  # an ordinary user
+DISK = 512 * 2**20  # bytes of that user's disk: the patches of a quickstart fit
+FREE = (0, 12_000, 200_000, 2_000_000)  # bytes left on it, one after the other
 TORCHS = "tmp/torchinductor_*"  # an empty folder that torch makes whenever an optimizer is made
 
 
@@ -474,6 +481,98 @@ class Bench:
         shutil.rmtree(place)
         return end
 
+    def no_rights(self, trial: Trial, user: Sequence[str]) -> list[int]:
+        """The exit codes of an ordinary user's command on a disk with more and more room, and once there is enough.
+
+        The user may not write to the inputs and has no HOME, so the cache is on that disk too. What is there at the end
+        is what the command leaves on an empty disk, and stays when the disk is full again.
+        """
+        with small_disk(self.folder / "own") as own:
+            end = self.as_user(trial, own, user)
+            assert end.code == 0, f"{trial.name}: {end.said}"
+            whole = of_user(own, trial)
+        with small_disk(self.folder / "own") as own:
+            codes = list[int]()
+            for free in FREE:
+                fill(own, free)
+                end = self.as_user(trial, own, user)
+                assert end.code == 0 or (end.code == 2 and is_sentence(end.said, FULL)), f"{end.code}: {end.said}"
+                codes.append(end.code)
+            (own / "ballast").unlink()
+            end = self.as_user(trial, own, user)
+            assert end.code == 0 or 0 in codes, f"with room: {end.said}"
+            same(whole, of_user(own, trial))
+            fill(own, 0)
+            end = self.as_user(trial, own, user)
+            assert end.code in (0, 2) and "Traceback" not in end.said, f"full again, {end.code}: {end.said}"
+            (own / "ballast").unlink()
+            same(whole, of_user(own, trial))
+        return codes
+
+    def as_user(self, trial: Trial, own: Path, user: Sequence[str]) -> End:
+        for name in trial.inputs:
+            if not (own / name).is_symlink():
+                (own / name).symlink_to(self.folder / "inputs" / name)
+        environment = {name: value for name, value in os.environ.items() if name not in HOMES}
+        words = [*user, sys.executable, "-m", "keypatch", *trial.words_again(own)]
+        began = time.monotonic()
+        ended = subprocess.run(
+            words, cwd=own, env=environment | {"TMPDIR": str(own / "tmp")}, capture_output=True, text=True
+        )
+        return End(ended.returncode, time.monotonic() - began, ended.stdout + ended.stderr)
+
+
+@contextmanager
+def small_disk(own: Path) -> Iterator[Path]:
+    """A disk of the ordinary user's own, with a temporary folder; OSError where it cannot be mounted."""
+    own.mkdir()
+    made = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK}", "none", own], capture_output=True, text=True)
+    if made.returncode != 0:
+        own.rmdir()
+        raise OSError(made.stderr)
+    try:
+        (own / "tmp").mkdir()
+        for folder in (own, own / "tmp"):
+            folder.chmod(0o700)
+            os.chown(folder, NOBODY, NOBODY)
+        yield own
+    finally:
+        subprocess.run(["umount", "--lazy", own], check=True)
+        own.rmdir()
+
+
+def fill(own: Path, free: int) -> None:
+    """A file that leaves so many bytes of the disk."""
+    (own / "ballast").unlink(missing_ok=True)
+    disk = os.statvfs(own)
+    with (own / "ballast").open("wb") as file:
+        os.posix_fallocate(file.fileno(), 0, disk.f_bavail * disk.f_frsize - free)
+
+
+def of_user(own: Path, trial: Trial) -> dict[str, str]:
+    """`contents`, with the cache, which lies in the temporary folder of a user without a home, where others have it."""
+    cache = own / "tmp" / f"keypatch-{NOBODY}"
+    if not cache.exists():
+        return contents(own, trial)
+    cache.rename(own / "cache")
+    try:
+        return contents(own, trial)
+    finally:
+        (own / "cache").rename(cache)
+
+
+def ordinary_user() -> tuple[str, ...]:
+    """Words that run a command as an ordinary user, or none; where Python lies in root's home, one who may read it."""
+    if os.geteuid() != 0 or shutil.which("setpriv") is None:
+        return ()
+    plain = ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups")
+    reading = (*plain, "--inh-caps=-all,+dac_read_search", "--ambient-caps=+dac_read_search")
+    child = "import subprocess, sys, keypatch; subprocess.run([sys.executable, '-c', 'import keypatch'], check=True)"
+    for words in (plain, reading):  # commands start processes of their own, so these have to run as well
+        if subprocess.run([*words, sys.executable, "-c", child], capture_output=True).returncode == 0:
+            return words
+    return ()
+
 
 def is_sentence(said: str, words: Sequence[str]) -> bool:
     """Whether the last line is one of ours that has one of these words, and there is no trace."""
@@ -499,6 +598,7 @@ def main() -> int:
     parser.add_argument("--only", nargs="*", default=[], help="commands of the table; all")
     parser.add_argument("--crowd", action="store_true", help="four processes at once instead, on one folder or cache")
     parser.add_argument("--no-room", action="store_true", help="files of at most 1, 4 and 16 KB instead, then room")
+    parser.add_argument("--no-rights", action="store_true", help="an ordinary user on a full disk instead, then room")
     chosen = parser.parse_args()
     trials = [trial for trial in TRIALS if not chosen.only or trial.name in chosen.only]
     folder = Path(tempfile.mkdtemp(prefix="kills-"))  # a TemporaryDirectory would be removed by the first child to end
@@ -507,6 +607,8 @@ def main() -> int:
         bench.prepare()
         if chosen.crowd:
             return crowds(bench, trials)
+        if chosen.no_rights:
+            return no_rights(bench, trials)
         return no_rooms(bench, trials) if chosen.no_room else kills(bench, trials, chosen.kills, chosen.seed)
     finally:
         shutil.rmtree(folder)
@@ -546,6 +648,22 @@ def no_rooms(bench: Bench, trials: Sequence[Trial]) -> int:
         ends = [bench.no_room(trial, room).code for room in (1000, 4000, 16000)]
         said = " | ".join("completes" if code == 0 else "a sentence" for code in ends)
         print(f"| {trial.name} | {said} | as the whole run |", flush=True)
+    return 0
+
+
+def no_rights(bench: Bench, trials: Sequence[Trial]) -> int:
+    user = ordinary_user()
+    if not user:
+        sys.exit("Needs root, setpriv and a Python that others may run.")
+    bench.folder.chmod(0o755)
+    inputs = sorted(str(path) for path in (bench.folder / "inputs").rglob("*"))
+    rooms = " | ".join(f"{free // 1000} KB free" for free in FREE)
+    print(f"| command | {rooms} | with room |\n|---|{'---|' * (len(FREE) + 1)}")
+    for trial in trials:
+        codes = bench.no_rights(trial, user)
+        said = " | ".join("completes" if code == 0 else "a sentence" for code in codes)
+        print(f"| {trial.name} | {said} | as on an empty disk |", flush=True)
+    assert inputs == sorted(str(path) for path in (bench.folder / "inputs").rglob("*")), "the inputs are others"
     return 0
 
 

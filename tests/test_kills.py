@@ -8,9 +8,9 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from kills import NOBODY, TRIALS, ordinary_user, small_disk
 
 SCRIPT = Path(__file__).parent / "kills.py"
-NOBODY = 65534
 WORDS = (sys.executable, "-m", "keypatch", "evaluate", "rootsift", "--data")
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="forks, and looks into /proc")
@@ -45,15 +45,8 @@ def test_commands_complete_once_there_is_room() -> None:
 
 @pytest.fixture
 def nobody() -> tuple[str, ...]:
-    """Words that run a command as an unprivileged user; where Python lies in root's home, one who may read it."""
-    if os.geteuid() != 0 or shutil.which("setpriv") is None:
-        pytest.skip("needs root and setpriv to become an ordinary user")
-    plain = ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups")
-    reading = (*plain, "--inh-caps=-all,+dac_read_search", "--ambient-caps=+dac_read_search")
-    for words in (plain, reading):
-        if subprocess.run([*words, sys.executable, "-c", "import keypatch"], capture_output=True).returncode == 0:
-            return words
-    pytest.skip("no ordinary user can run this Python")
+    """Words that run a command as an ordinary user."""
+    return ordinary_user() or pytest.skip("needs root, setpriv and a Python that an ordinary user can run")
 
 
 def test_an_ordinary_user_without_rights_on_the_data_without_home_and_room(
@@ -91,3 +84,14 @@ def test_an_ordinary_user_without_rights_on_the_data_without_home_and_room(
     finally:
         subprocess.run(["umount", "--lazy", own], check=True)
         shutil.rmtree(place)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("nobody")
+def test_every_command_completes_for_an_ordinary_user_once_there_is_room(tmp_path: Path) -> None:
+    try:
+        with small_disk(tmp_path / "own"):
+            pass
+    except OSError as error:
+        pytest.skip(f"needs the right to mount a small disk: {error}")
+    assert trials("--no-rights").count("as on an empty disk") == len(TRIALS)
