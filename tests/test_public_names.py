@@ -8,6 +8,8 @@ import pytest
 import keypatch
 
 NAMES = [
+    "AdaLAM",
+    "Camera",
     "Comparison",
     "Conditions",
     "Describer",
@@ -27,6 +29,7 @@ NAMES = [
     "MethodsSetup",
     "PatchSet",
     "Recipe",
+    "RelativePose",
     "Result",
     "compare",
     "describe",

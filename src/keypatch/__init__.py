@@ -3,10 +3,11 @@
 >>> import keypatch as kp
 >>> describer = kp.load("hynet-notredame")              # a name, run folder, checkpoint or published file
 >>> features = kp.extract("a.jpg", describer)           # a path, a PIL image or an array
->>> matches = kp.match("a.jpg", "b.jpg", kp.Matching(ratio=0.85))
+>>> matches = kp.match("a.jpg", "b.jpg")                # kp.Matching(model="E") for the relative pose
 >>> matches.save("matches.png")                         # a notebook shows the picture by itself
 
-Images       load, extract, match, draw; Extraction, Matching, Features, ImageMatches, Keypoints
+Images       load, extract, match, draw; Extraction, Matching, AdaLAM, Camera, Features, ImageMatches, RelativePose,
+             Keypoints
 Many photos  describe, match_photos, match_pairs, read_features, read_matches, reconstruct; FileOptions, Inputs, Mapping
 Training     train, open_patches, find_recipe, register; Recipe, PatchSet, Conditions
 Scores       evaluate, load_result, compare, report, study_methods, study_ubc; Result
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from keypatch.benchmarks.evaluation import evaluate as evaluate
     from keypatch.benchmarks.result import Result as Result
     from keypatch.benchmarks.result import load_result as load_result
+    from keypatch.colmap.cameras import Camera as Camera
     from keypatch.commands.inspect.inspection import Inspection as Inspection
     from keypatch.commands.inspect.inspection import inspect as inspect
     from keypatch.commands.list import list_names as list_names
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
     from keypatch.features.extraction import extract as extract
     from keypatch.features.feature_files import read_features as read_features
     from keypatch.geometry.keypoints import Keypoints as Keypoints
+    from keypatch.matching.adalam import AdaLAM as AdaLAM
     from keypatch.matching.image_matches import ImageMatches as ImageMatches
     from keypatch.matching.image_matches import draw as draw
     from keypatch.matching.image_matches import match as match
@@ -50,6 +53,7 @@ if TYPE_CHECKING:
     from keypatch.matching.matching import Matching as Matching
     from keypatch.matching.pairs import match_pairs as match_pairs
     from keypatch.matching.pairs import match_photos as match_photos
+    from keypatch.matching.relative_pose import RelativePose as RelativePose
     from keypatch.parts import register as register
     from keypatch.patches.layouts import open_patches as open_patches
     from keypatch.patches.patch_set import PatchSet as PatchSet
@@ -66,6 +70,8 @@ if TYPE_CHECKING:
     from keypatch.zoo.loading import load as load
 
 _HOME = {
+    "AdaLAM": "matching.adalam",
+    "Camera": "colmap.cameras",
     "Comparison": "benchmarks.comparison",
     "Conditions": "training.conditions",
     "Describer": "describers.protocol",
@@ -85,6 +91,7 @@ _HOME = {
     "MethodsSetup": "studies.methods.plan",
     "PatchSet": "patches.patch_set",
     "Recipe": "training.recipe",
+    "RelativePose": "matching.relative_pose",
     "Result": "benchmarks.result",
     "compare": "benchmarks.comparison",
     "describe": "features.description",

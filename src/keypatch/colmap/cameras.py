@@ -50,6 +50,9 @@ class Camera:
 
     The order is focal lengths, principal point, distortion. In the middle of an image of width w lies the principal
     point w / 2 of COLMAP; `matrix` has it at w / 2 - 0.5, in the pixels of `Keypoints`.
+
+    >>> kp.Camera("SIMPLE_RADIAL", 1536, 1024, (1380, 768, 512, -0.05)).matrix[0]
+    array([1380. ,    0. ,  767.5])
     """
 
     model: str

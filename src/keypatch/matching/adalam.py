@@ -50,6 +50,9 @@ class AdaLAM(CheckedFields):
     """The method with its authors' numbers, but for `certain`, which is ours: few matches prove no map, so that where
     there are few the most distinctive are believed by themselves. Nothing is drawn at random: distinctive neighbours
     make the first maps.
+
+    >>> kp.Matching(filter=kp.AdaLAM(certain=0)).filter
+    AdaLAM(certain=0)
     """
 
     area_ratio: float = option(100.0, "Area of the image over the area that a seed has to itself.", above=0)
