@@ -145,11 +145,15 @@ def test_wrong_numbers_are_refused() -> None:
         AdaLAM(confidence=0)
 
 
-def test_very_distinctive_mutual_matches_need_no_neighbours() -> None:
-    candidates, _ = planted(0, outliers=0.5)
+def test_where_few_agree_very_distinctive_mutual_matches_are_kept_away_from_those() -> None:
+    candidates, right = planted(0, outliers=0.5, clusters=1)
     distinctive = candidates.mutual & (candidates.ratio < 0.85)
-    kept = AdaLAM()(candidates)
-    assert np.array_equal(kept, PUBLISHED(candidates) | distinctive)
-    assert (kept & ~PUBLISHED(candidates)).any()
+    added = AdaLAM()(candidates) & ~PUBLISHED(candidates)
+    assert added.any() and not (added & ~distinctive).any()
+    proved = candidates.first.xy[PUBLISHED(candidates) & right]
+    nearest = np.linalg.norm(candidates.first.xy[:, None] - proved, axis=2).min(axis=1)
+    assert nearest[added].min() > nearest[distinctive & ~added].min()
     few = candidates.take(np.flatnonzero(distinctive)[:3])
     assert AdaLAM()(few).all() and not PUBLISHED(few).any()
+    many, _ = planted(0, outliers=0.5)
+    assert PUBLISHED(many).sum() >= 200 and np.array_equal(AdaLAM()(many), PUBLISHED(many))

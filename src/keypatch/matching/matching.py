@@ -39,7 +39,7 @@ class Matching(CheckedFields):
     )
     ratio_sides: Sides = option("both", "Apply the ratio test from both images or only from the first (mutual mode).")
     filter: AdaLAM | None = option(
-        factory=AdaLAM, about="Keep matches that agree with those around them, or that are very distinctive."
+        factory=AdaLAM, about="Keep matches that agree with those around them; where few do, distinctive ones too."
     )
     model: Model | None = option("F", "Geometric model that matches must fit: F, E (needs intrinsics), H or none.")
     estimator: Estimator = option("poselib", "Robust estimator: poselib, magsac (OpenCV), or degensac (F only).")
