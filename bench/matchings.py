@@ -62,10 +62,10 @@ STUDIES = {
         Line("ratio 0.9, 10 px apart", replace(RATIO, apart=10.0)),
         Line("AdaLAM", Matching(filter=AdaLAM(certain=0))),
         Line("AdaLAM, one-way", Matching(mode="one-way", filter=AdaLAM(certain=0))),
-        Line("AdaLAM or ratio 0.8", Matching(filter=AdaLAM(certain=0.8))),
-        Line("AdaLAM or ratio 0.85"),
-        Line("AdaLAM or ratio 0.9", Matching(filter=AdaLAM(certain=0.9))),
-        Line("AdaLAM or ratio 0.8, 10 px apart", Matching(apart=10.0, filter=AdaLAM(certain=0.8))),
+        Line("AdaLAM, ratio 0.8 where few agree", Matching(filter=AdaLAM(certain=0.8))),
+        Line("AdaLAM, ratio 0.85 where few agree"),
+        Line("AdaLAM, ratio 0.9 where few agree", Matching(filter=AdaLAM(certain=0.9))),
+        Line("AdaLAM, ratio 0.8, 10 px apart where few agree", Matching(apart=10.0, filter=AdaLAM(certain=0.8))),
     ],
     "budget": [
         Line(f"{budget:,}, {name}", matching, budget)
