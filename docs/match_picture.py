@@ -25,7 +25,7 @@ def main() -> None:
         paths = Path(folder, "photo.png"), Path(folder, "turned.png")
         for path, pixels in zip(paths, (photo, turned), strict=True):
             Image.fromarray(pixels).save(path)
-        result = keypatch.match(paths[0], paths[1])
+        result = keypatch.match(paths[0], paths[1], keypatch.Matching(model="H"))
         result.save(OUT, lines=80)
     print("\n".join(result.sentences()))
 

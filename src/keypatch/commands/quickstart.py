@@ -19,6 +19,7 @@ from keypatch.features import Extraction
 from keypatch.geometry.keypoints import rotations
 from keypatch.images import as_png, open_image
 from keypatch.matching.image_matches import match
+from keypatch.matching.matching import Matching
 from keypatch.patches.embedded import TEST_PHOTOS, photo_path, read_embedded_photo
 from keypatch.progress import Callback, Progress
 from keypatch.recipes import HARDNET
@@ -105,7 +106,8 @@ def draw_embedded_matches(descriptor: str | Path, out: Path) -> Path:
     with tempfile.TemporaryDirectory() as folder:
         turned = Path(folder, "turned.png")
         Image.fromarray(seen).save(turned)
-        matches = match(photo_path(photo), turned, describer=descriptor, extraction=Extraction(keypoints=KEYPOINTS))
+        few, plane = Extraction(keypoints=KEYPOINTS), Matching(model="H")
+        matches = match(photo_path(photo), turned, plane, describer=descriptor, extraction=few)
     return matches.judged(view).save(out, LINES)
 
 
