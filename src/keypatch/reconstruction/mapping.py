@@ -59,4 +59,5 @@ class Mapping(CheckedFields):
     __repr__ = brief
 
 
-MATCHING = Matching(ratio=0.85, model=None)  # stricter than `match` (docs/results/defaults.md); COLMAP verifies
+# Fewer and more exact matches than those of `match` (docs/results/defaults.md); COLMAP verifies them.
+MATCHING = Matching(ratio=0.85, filter=None, model=None)
