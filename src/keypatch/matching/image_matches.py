@@ -312,7 +312,7 @@ def match(
         cameras, sources = _choose_cameras((first, second), views, intrinsics, seen, matching)
     left = verify(candidates, *keypoints, matching, cameras)
     places, pose, fundamental = matched_places(left, *keypoints), None, 0
-    plane, on_plane = (None, 0) if matching.model == "H" else fit_plane(*places, matching)
+    plane, on_plane = fit_plane(*places, matching) if left.model in ("F", "E") else (None, 0)
     if cameras is not None:
         fundamental = len(verify(candidates, *keypoints, replace(matching, model="F"), cameras))
         if left.matrix is not None:
