@@ -106,7 +106,7 @@ def by_kornia(candidates: Candidates) -> NDArray[np.bool_]:
     return kept
 
 
-FILTERS: dict[str, Filter] = {"keypatch": AdaLAM(certain=0.0), "kornia": by_kornia}
+FILTERS: dict[str, Filter] = {"keypatch": AdaLAM(), "kornia": by_kornia}
 
 
 def added_memory(keep: Filter, candidates: Candidates) -> float:

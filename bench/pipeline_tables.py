@@ -5,9 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from poses import DEGREES, ESTIMATORS, over_seeds
-
-from keypatch.matching.matching import Estimator
+from poses import DEGREES, ESTIMATORS, Estimation, over_seeds
 
 Scores = Mapping[str, float]
 
@@ -26,7 +24,7 @@ class Row:
     def cells(self) -> list[str]:
         return [self.pipeline, self.matcher]
 
-    def accuracies(self, estimator: Estimator, sequences: Collection[str]) -> NDArray[np.float64]:
+    def accuracies(self, estimator: Estimation, sequences: Collection[str]) -> NDArray[np.float64]:
         """(seeds,) shares of pairs with an accurate homography; sequences have equally many pairs."""
         each = [over_seeds(self.planes[name], f"accuracy3.{estimator}") for name in sequences]
         return np.asarray(np.mean(each, axis=0))
@@ -68,7 +66,7 @@ def _poses(rows: Sequence[Row]) -> str:
     )
 
 
-def _areas(scores: Scores, estimator: Estimator) -> str:
+def _areas(scores: Scores, estimator: Estimation) -> str:
     """The means over seeds, and the range of the area to 5 degrees."""
     areas = [over_seeds(scores, f"auc{degrees}.{estimator}") for degrees in DEGREES]
     middle = areas[DEGREES.index(5)]

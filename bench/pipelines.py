@@ -37,7 +37,7 @@ from pipeline_kinds import (
 )
 from pipeline_tables import Row, table
 from planes import evaluate_plane
-from poses import ESTIMATORS, SEEDS, THRESHOLD, estimate_pose, evaluate_poses, over_seeds
+from poses import ESTIMATORS, SEEDS, THRESHOLD, Estimation, estimate_pose, evaluate_poses, over_seeds
 from wide_pairs import evaluate_wide_pairs, read_wide_pairs
 
 from keypatch.benchmarks.imc.scenes import PosedScene, read_posed_scene
@@ -49,7 +49,7 @@ from keypatch.features.feature_files import feature_attributes, require_same_pho
 from keypatch.features.growing_file import grow_file
 from keypatch.files import hash_folder, write_json, write_text
 from keypatch.matching.adalam import AdaLAM
-from keypatch.matching.matching import Estimator, Matching
+from keypatch.matching.matching import Matching
 from keypatch.provenance import provenance
 from keypatch.zoo import load
 
@@ -75,8 +75,7 @@ WAYS: Ways = {
     "mutual": [neighbours()],
     "ratio": [neighbours(ratio=ratio) for ratio in (0.95, 0.9, 0.85, 0.8)],
     "filter": [
-        neighbours(filter=AdaLAM(certain=0.0)),  # as it was published
-        *(neighbours(filter=AdaLAM(), ratio=ratio) for ratio in (None, 0.95, 0.9)),
+        *(neighbours(filter=AdaLAM(), ratio=ratio) for ratio in (None, 0.95, 0.9, 0.85)),
         *(neighbours(ratio=ratio, apart=ELSEWHERE) for ratio in (0.95, 0.9, 0.85, 0.8)),
     ],
 }
@@ -171,7 +170,7 @@ class KeptPipeline:
         self,
         folder: Path,
         matcher: NamedMatcher,
-        estimators: Sequence[Estimator] = ESTIMATORS,
+        estimators: Sequence[Estimation] = ESTIMATORS,
         seeds: Sequence[int] = SEEDS,
     ) -> Result:
         scene = read_posed_scene(folder)
@@ -240,7 +239,7 @@ def measure_seconds(
 ) -> dict[str, float]:
     """The median seconds of a photograph, by contestant, and of a pair, by contestant and matcher.
 
-    Of a pair: matching, and the essential matrix by poselib. All take turns, so that they meet the same load. The first
+    Of a pair: matching, and the essential matrix, judged. All take turns, so that they meet the same load. The first
     photograph and the first pair are a rehearsal, in which networks are loaded: `count` are measured after it.
     """
     laps: dict[str, list[float]] = {}
@@ -258,7 +257,7 @@ def measure_seconds(
             cameras = scene.cameras[last.name].camera, scene.cameras[photo.name].camera
             for matcher in chosen:
                 start = time.perf_counter()
-                estimate_pose(matcher(earlier, features), (earlier.keypoints, features.keypoints), cameras)
+                estimate_pose(matcher(earlier, features), (earlier.keypoints, features.keypoints), cameras, "judged")
                 laps.setdefault(f"{contestant.name}: {matcher.name}", []).append(time.perf_counter() - start)
     return {name: float(np.median(some[1:])) for name, some in laps.items()}
 

@@ -3,14 +3,13 @@
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from poses import ESTIMATORS, SEEDS, Matcher
+from poses import ESTIMATORS, SEEDS, Estimation, Matcher, told
 
-from keypatch.benchmarks.planar.homography import PairScore, PlanarMatching, score_pair
+from keypatch.benchmarks.planar.homography import PairScore, score_pair
 from keypatch.benchmarks.planar.sequences import PlanarSequence
 from keypatch.benchmarks.result import Result
 from keypatch.features import Features
 from keypatch.files import hash_folder
-from keypatch.matching.matching import Estimator
 from keypatch.metrics import recall_area
 from keypatch.provenance import provenance
 
@@ -21,7 +20,7 @@ def evaluate_plane(
     features: Mapping[str, Features],
     sequence: PlanarSequence,
     match: Matcher,
-    estimators: Sequence[Estimator] = ESTIMATORS,
+    estimators: Sequence[Estimation] = ESTIMATORS,
     seeds: Sequence[int] = SEEDS,
 ) -> Result:
     """The first photograph with each other one; shares of matches as in the benchmark "homography".
@@ -31,13 +30,13 @@ def evaluate_plane(
     with that seed (`poses.over_seeds`).
     """
     first = features[sequence.photos[0].name]
-    pairs: dict[Estimator, list[PairScore]] = {estimator: [] for estimator in estimators}
+    pairs: dict[Estimation, list[PairScore]] = {estimator: [] for estimator in estimators}
     for photo, homography in zip(sequence.photos[1:], sequence.homographies, strict=True):
         second = features[photo.name]
         matches = match(first, second)
         for estimator, scored in pairs.items():
-            matching = PlanarMatching(estimator=estimator)
-            scored.append(score_pair(first, second, matches, homography, tuple(seeds), matching))
+            given, matching = told(estimator, matches, model="H")
+            scored.append(score_pair(first, second, given, homography, tuple(seeds), matching))
     some = pairs[estimators[0]]
     scores = {f"mma{pixels}": float(np.mean([pair.within[pixels - 1] for pair in some])) for pixels in (1, 3)}
     scores["count.within3"] = float(np.mean([pair.right for pair in some]))

@@ -1,7 +1,9 @@
 """How far off is the relative pose that matches give: areas under the recall curve, by estimator and seed."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from itertools import product
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +17,7 @@ from keypatch.files import hash_folder
 from keypatch.geometry import Keypoints
 from keypatch.geometry.poses import Pose, relative_pose
 from keypatch.matching.matches import Matches
-from keypatch.matching.matching import Estimator, Matching
+from keypatch.matching.matching import Matching
 from keypatch.matching.relative_pose import recover_pose
 from keypatch.matching.verification import matched_places, verify
 from keypatch.metrics import angular_error, recall_area
@@ -23,7 +25,10 @@ from keypatch.provenance import provenance
 
 Matcher = Callable[[Features, Features], Matches]
 
-ESTIMATORS: tuple[Estimator, ...] = ("magsac", "poselib")
+# An estimator given the matches alone, once; or, "judged", what `keypatch match` does: several tries of poselib, judged
+# by all nearest neighbours, where they are known
+Estimation = Literal["magsac", "poselib", "judged"]
+ESTIMATORS: tuple[Estimation, ...] = ("magsac", "poselib", "judged")
 SEEDS = (0, 1, 2)  # of the estimator
 THRESHOLD = 1.0  # pixels: of the estimator
 DEGREES = (1, 5, 10)  # up to which the area under the recall curve is taken
@@ -34,7 +39,7 @@ def evaluate_poses(
     features: Mapping[str, Features],
     scene: PosedScene,
     match: Matcher,
-    estimators: Sequence[Estimator] = ESTIMATORS,
+    estimators: Sequence[Estimation] = ESTIMATORS,
     seeds: Sequence[int] = SEEDS,
 ) -> Result:
     """Areas under the recall curve of pose errors up to 1, 5 and 10 degrees, each photograph with the three after it.
@@ -45,7 +50,7 @@ def evaluate_poses(
     if not seeds:
         raise KeypatchError("Poses are estimated with one seed or more; none was given.")
     tries = list(product(estimators, seeds))
-    errors: dict[tuple[Estimator, int], list[float]] = {each: [] for each in tries}
+    errors: dict[tuple[Estimation, int], list[float]] = {each: [] for each in tries}
     counts = []
     for first, second in scene.pairs(REACH):
         matches = match(features[first], features[second])
@@ -70,6 +75,13 @@ def evaluate_poses(
     )
 
 
+def told(estimation: Estimation, matches: Matches, **settings: Any) -> tuple[Matches, Matching]:
+    """The matches as that estimation sees them, and its settings."""
+    if estimation == "judged":
+        return matches, Matching(**settings)
+    return replace(matches, neighbours=None), Matching(estimator=estimation, **settings)
+
+
 def over_seeds(scores: Mapping[str, float], name: str) -> NDArray[np.float64]:
     """(seeds,) the values of a score whose name ends with its seed."""
     return np.array([value for full, value in scores.items() if full.rpartition(".")[0] == name])
@@ -79,7 +91,7 @@ def pose_error(
     matches: Matches,
     keypoints: tuple[Keypoints, Keypoints],
     cameras: tuple[PosedCamera, PosedCamera],
-    estimator: Estimator = "poselib",
+    estimator: Estimation = "poselib",
     seed: int = 0,
 ) -> float:
     """Degrees: the larger of the errors of rotation and of direction; inf if no pose was found."""
@@ -93,15 +105,15 @@ def estimate_pose(
     matches: Matches,
     keypoints: tuple[Keypoints, Keypoints],
     cameras: tuple[Camera, Camera],
-    estimator: Estimator = "poselib",
+    estimator: Estimation = "poselib",
     seed: int = 0,
 ) -> Pose | None:
     """From the first camera to the second, its translation of length 1; None if there is none.
 
     As `keypatch match` does it: in pixels, from every two places once.
     """
-    matching = Matching(model="E", estimator=estimator, threshold=THRESHOLD, seed=seed)
-    kept = verify(matches.once(*keypoints), *keypoints, matching, cameras)
+    given, matching = told(estimator, matches, model="E", threshold=THRESHOLD, seed=seed)
+    kept = verify(given.once(*keypoints), *keypoints, matching, cameras)
     if kept.matrix is None or not len(kept):
         return None
     places = zip(matched_places(kept, *keypoints), cameras, strict=True)

@@ -129,11 +129,9 @@ def run_ours(folder: Path, scene: Path, descriptor: str, test: str, seed: int, k
 
 
 def matching_of(test: str) -> Matching:
-    """What "0.85", "adalam", "0.9+adalam" and "0.9+adalam@0.8" stand for: a ratio test, a filter, its `certain`."""
+    """What "0.85", "adalam" and "0.9+adalam" stand for: a ratio test, a filter, either of the two."""
     ratio, _, filter_ = test.rpartition("+") if "adalam" in test else (test, "", "")
-    certain = filter_.partition("@")[2]
-    chosen = AdaLAM(certain=float(certain)) if certain else AdaLAM() if filter_ else None
-    return Matching(ratio=float(ratio or 1), filter=chosen, model=None)
+    return Matching(ratio=float(ratio or 1), filter=AdaLAM() if filter_ else None, model=None)
 
 
 def run_baseline(folder: Path, scene: Path, seed: int, keypoints: int) -> dict[str, Any]:

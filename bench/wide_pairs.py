@@ -1,19 +1,18 @@
 """Pairs of photographs that are hard to match, WxBS and EVD: how many of them matches solve."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from poses import ESTIMATORS, SEEDS, Matcher
+from poses import ESTIMATORS, SEEDS, Estimation, Matcher, told
 
 from keypatch.benchmarks.result import Result
 from keypatch.errors import DataError
 from keypatch.features import Features, Photo
 from keypatch.files import hash_folder, reading
 from keypatch.geometry.homographies import Matrix, read_matrix
-from keypatch.matching.matching import Estimator, Matching
 from keypatch.matching.verification import verify
 from keypatch.metrics import corner_error
 from keypatch.provenance import provenance
@@ -78,7 +77,7 @@ def evaluate_wide_pairs(
     pairs: Sequence[WidePair],
     match: Matcher,
     threshold: float,
-    estimators: Sequence[Estimator] = ESTIMATORS,
+    estimators: Sequence[Estimation] = ESTIMATORS,
     seeds: Sequence[int] = SEEDS,
 ) -> Result:
     """How many pairs an estimator at this threshold solves, "solved.poselib", and whether one pair, "poselib.cat"."""
@@ -86,10 +85,10 @@ def evaluate_wide_pairs(
     for pair in pairs:
         first, second = (features[photo.name] for photo in pair.photos)
         found = match(first, second).once(first.keypoints, second.keypoints)
-        model = Matching(model="H" if pair.truth.shape == (3, 3) else "F", threshold=threshold)
+        model = "H" if pair.truth.shape == (3, 3) else "F"
         for estimator in estimators:
-            tries = [replace(model, estimator=estimator, seed=seed) for seed in seeds]
-            estimates = [verify(found, first.keypoints, second.keypoints, each).matrix for each in tries]
+            tries = [told(estimator, found, model=model, threshold=threshold, seed=seed) for seed in seeds]
+            estimates = [verify(given, first.keypoints, second.keypoints, each).matrix for given, each in tries]
             solved[f"{estimator}.{pair.name}"] = float(pair.is_solved(estimates, first.image_size))
     counts = {
         f"solved.{estimator}": sum(value for name, value in solved.items() if name.startswith(f"{estimator}."))

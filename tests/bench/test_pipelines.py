@@ -193,7 +193,6 @@ def test_matchers_are_named_by_what_they_do() -> None:
         "ratio 0.9",
         "AdaLAM",
         "AdaLAM, ratio 0.95",
-        "AdaLAM certain=0",
         "ratio 0.85, 10 px apart",
     } <= set(names)
     assert neighbours(filter=AdaLAM()).settings != MUTUAL.settings != neighbours(apart=10.0).settings

@@ -110,7 +110,7 @@ def test_so_few_that_agree_by_chance_are_told_as_such(tmp_path: Path) -> None:
     for path, photo in zip(paths, (data.astronaut(), data.brick()), strict=True):
         Image.fromarray(photo).save(path)
     few = Extraction(keypoints=300)
-    found = match(*paths, Matching(filter=None), describer="rootsift", extraction=few)
+    found = match(*paths, Matching(ratio=None, filter=None), describer="rootsift", extraction=few)
     assert "so few do in unrelated photos too" in found.sentences()[2]
     filtered = match(*found.features)
     assert len(filtered.candidates) < 0.3 * len(found.candidates)

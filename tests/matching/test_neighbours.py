@@ -256,7 +256,7 @@ def test_the_filter_keeps_what_agrees_and_needs_no_image_size() -> None:
     first, second = features_at(places.tolist(), rows), features_at(moved.tolist(), rows)
     for size in ((1000, 1000), (0, 0)):  # a foreign file may not say
         views = [replace(each, image_size=size) for each in (first, second)]
-        kept = find_matches(*views, Matching(filter=AdaLAM(certain=0))).indices[:, 0]
+        kept = find_matches(*views, Matching(ratio=None)).indices[:, 0]
         assert wrong[kept].mean() < 0.02 and len(kept) > 0.95 * (~wrong).sum()
     assert len(find_matches(first, second, Matching(filter=None))) == 300
 

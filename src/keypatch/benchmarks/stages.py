@@ -13,7 +13,15 @@ from keypatch.matching.adalam import AdaLAM
 from keypatch.matching.matching import Matching, Model
 from keypatch.settings import other_default
 
-VERIFICATION = ("model", "estimator", "threshold", "seed", "confidence", "iterations")  # what COLMAP does itself
+VERIFICATION = (
+    "model",
+    "estimator",
+    "threshold",
+    "seed",
+    "tries",
+    "confidence",
+    "iterations",
+)  # what COLMAP does itself
 
 
 @dataclass(frozen=True, repr=False)
@@ -27,7 +35,6 @@ class BenchmarkExtraction(Extraction):
 class ColmapMatching(Matching):
     """`Matching` whose matches COLMAP verifies itself."""
 
-    ratio: float | None = other_default(Matching, "ratio", 0.9)
     filter: AdaLAM | None = other_default(Matching, "filter", None)
     model: Model | None = other_default(Matching, "model", None)
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(add_completion=False)
 
-VERIFICATION = ("model", "estimator", "threshold", "confidence", "iterations")  # left to COLMAP
+VERIFICATION = ("model", "estimator", "threshold", "tries", "confidence", "iterations")  # left to COLMAP
 
 
 @app.command(

@@ -27,9 +27,6 @@ CELLS = 1 << 18  # residuals at a time: what stays in the processor's cache
 FIRST_MAPS = 21  # made of the seven most distinctive neighbours; most neighbourhoods need no others
 MISSED = 0.01  # the probability of a better map at which no more are tried
 REFITS = 2
-# Where fewer matches than this agree with their surroundings, very distinctive ones are kept too that lie farther than
-# this share of a neighbourhood's radius from every seed whose map is proved (docs/results/defaults.md).
-ENOUGH, JUDGED = 200, 0.5
 FAR = 1e3  # where the padding of a neighbourhood lies: no map puts anything there
 
 
@@ -50,12 +47,10 @@ class Candidates:
 
 @dataclass(frozen=True)
 class AdaLAM(CheckedFields):
-    """The method with its authors' numbers, but for `certain`, which is ours: few matches prove no map, so that where
-    few agree with their surroundings, the most distinctive are believed by themselves. Nothing is drawn at random:
-    distinctive neighbours make the first maps.
+    """The method with its authors' numbers. Nothing is drawn at random: distinctive neighbours make the first maps.
 
-    >>> kp.Matching(filter=kp.AdaLAM(certain=0)).filter
-    AdaLAM(certain=0)
+    >>> kp.Matching(filter=kp.AdaLAM(fewest=8)).filter
+    AdaLAM(fewest=8)
     """
 
     area_ratio: float = option(100.0, "Area of the image over the area that a seed has to itself.", above=0)
@@ -67,7 +62,6 @@ class AdaLAM(CheckedFields):
     largest_scale: float = option(5.0, "Maps that stretch or shrink by more are not believed.", above=1)
     confidence: float = option(200.0, "How many times more matches must agree with a map than by chance.", above=1)
     fewest: int = option(6, "Matches that must agree with a map beside the three that it is made of.", least=1)
-    certain: float = option(0.85, "Where few agree, mutual matches with a lower ratio are kept, too.", least=0, most=1)
 
     __repr__ = brief
 
@@ -95,11 +89,7 @@ class AdaLAM(CheckedFields):
         for rows in around.blocks(np.flatnonzero(support >= self.fewest), 1):
             kept[self._agreeing(around, rows, maps[:, rows], support[rows])] = True
             kept[seeds[rows]] = True
-        if kept.sum() >= ENOUGH:
-            return kept
-        proved = x[seeds[support >= self.fewest]]
-        judged = (_square(proved[:, None] - x) < JUDGED**2).any(axis=0)
-        return kept | (candidates.mutual[chosen] & (candidates.ratio[chosen] < self.certain) & ~judged)
+        return kept
 
     def _neighbours(
         self, candidates: Candidates, chosen: Numbers, x: Places, y: Places, seeds: Numbers

@@ -153,7 +153,7 @@ class ImageMatches:
         if ratio and matching.mode == "mutual" and matching.ratio_sides == "first":
             ratio += " seen from the first photo"
         if matching.filter is not None:
-            ratio += ", filtered by AdaLAM"
+            ratio += " or AdaLAM" if ratio else ", filtered by AdaLAM"
         lines = [f"{photos[0]}, {photos[1]}, described by {self.features[0].descriptor}"]
         repeats = f"; {self.repeats:,} more at other orientations of the same places" if self.repeats else ""
         share = self._share_right("right", "matches")
@@ -396,7 +396,7 @@ def match_features(
     keypoints = first.keypoints, second.keypoints
     left, place = verify(found.once(*keypoints), *keypoints, matching, intrinsics), found.places(*keypoints)
     agree = np.isin(place, place[np.isin(found.indices[:, 0], left.indices[:, 0])])
-    return found, replace(left, indices=found.indices[agree], scores=found.scores[agree])
+    return found, replace(found.take(agree), verified=left.verified, model=left.model, matrix=left.matrix)
 
 
 def check_output(path: Path, suffixes: Sequence[str]) -> Path:

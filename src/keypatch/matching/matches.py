@@ -23,6 +23,8 @@ class Matches:
     verified: bool = False  # only the matches that agree with `matrix` are left
     model: Model | None = None  # fundamental matrix, essential matrix or homography
     matrix: NDArray[np.float64] | None = None  # (3, 3); None if none was found
+    distinct: NDArray[np.bool_] | None = None  # (m,) which pass the ratio test; None if that is not known
+    neighbours: NDArray[np.int32] | None = None  # (n, 2) what they were chosen from; a model is judged by all of it
 
     def __post_init__(self) -> None:
         indices, scores = np.asarray(self.indices, np.int64).reshape(-1, 2), np.asarray(self.scores, np.float32)
@@ -43,7 +45,8 @@ class Matches:
         chosen = np.asarray(index)
         if chosen.size == 0:
             chosen = chosen.astype(np.int64)
-        return replace(self, indices=self.indices[chosen], scores=self.scores[chosen])
+        distinct = None if self.distinct is None else self.distinct[chosen]
+        return replace(self, indices=self.indices[chosen], scores=self.scores[chosen], distinct=distinct)
 
     def places(self, keypoints0: Keypoints, keypoints1: Keypoints) -> NDArray[np.int64]:
         """(m,) numbers of what the matches join, equal where it is the same two places at other orientations."""
@@ -57,4 +60,5 @@ class Matches:
     def swapped(self) -> "Matches":
         """The same from the second photograph to the first, without the matrix, which has a direction."""
         order = np.lexsort((self.indices[:, 0], self.indices[:, 1]))
-        return replace(self, indices=self.indices[order, ::-1], scores=self.scores[order], matrix=None)
+        turned = None if self.neighbours is None else self.neighbours[:, ::-1]
+        return replace(self.take(order), indices=self.indices[order, ::-1], matrix=None, neighbours=turned)

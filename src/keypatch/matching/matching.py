@@ -22,7 +22,8 @@ PHOTO_TYPES: Types = {**DETECTOR_TYPES, **FILTER_TYPES}  # what settings of desc
 class Matching(CheckedFields):
     """Which nearest neighbours are matches, and how matches are verified by the geometry of the two views.
 
-    The defaults were chosen by measuring: docs/results/defaults.md.
+    With a ratio and a filter, a match is what passes one of the two. The defaults were chosen by measuring:
+    docs/results/defaults.md.
 
     >>> kp.Matching(ratio=0.8, model="H").threshold
     1.0
@@ -32,19 +33,22 @@ class Matching(CheckedFields):
 
     mode: Mode = option("mutual", "mutual: each is the other's nearest neighbour; one-way: first image to second only.")
     ratio: float | None = option(
-        None, "Ratio test: largest ratio of nearest to second-nearest distance; 1 disables it.", above=0, most=1
+        0.9, "Ratio test: largest ratio of nearest to second-nearest distance; 1 disables it.", above=0, most=1
     )
     apart: float = option(
         0.0, "Ratio test against the nearest neighbour so many pixels from the first; 0 takes the second.", least=0
     )
     ratio_sides: Sides = option("both", "Apply the ratio test from both images or only from the first (mutual mode).")
     filter: AdaLAM | None = option(
-        factory=AdaLAM, about="Keep matches that agree with those around them; where few do, distinctive ones too."
+        factory=AdaLAM, about="Also keep matches that fail the ratio test but agree with those around them."
     )
     model: Model | None = option("F", "Geometric model that matches must fit: F, E (needs intrinsics), H or none.")
     estimator: Estimator = option("poselib", "Robust estimator: poselib, magsac (OpenCV), or degensac (F only).")
     threshold: float = option(1.0, "Inlier threshold of the estimator in pixels.", above=0)
     seed: int = option(0, "Random seed of the estimator.")
+    tries: int = option(
+        2, "Estimates from each kind of match; the one that most nearest neighbours agree with is taken.", least=1
+    )
     neighbours: Neighbours = option("tiles", "Nearest-neighbour search: tiles or faiss (exact), flann (approximate).")
     confidence: float = option(0.99999, "Confidence at which the estimator stops.", above=0, below=1)
     iterations: int = option(10_000, "Most iterations the estimator may take.", least=1)
@@ -71,5 +75,5 @@ class Matching(CheckedFields):
         dropped = set() if self.neighbours == "flann" else {"neighbours"}  # the others are exact
         dropped |= {name for name in ("confidence", "iterations") if getattr(self, name) == getattr(Matching, name)}
         if self.model is None:
-            dropped |= {"estimator", "threshold", "seed", "confidence", "iterations"}
+            dropped |= {"estimator", "threshold", "seed", "tries", "confidence", "iterations"}
         return {name: value for name, value in self.plain().items() if name not in dropped}

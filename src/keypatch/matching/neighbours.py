@@ -53,8 +53,8 @@ def find_matches(
 
     As `match_descriptors`. With `matching.apart` the second nearest of the ratio test is the nearest that lies so many
     pixels from the first (first geometrically inconsistent neighbour; Mishkin, Matas, Perdoch 2015): the other
-    orientations of a place and its near-duplicates no longer rival their own match. Of what is left, `matching.filter`
-    keeps the matches that agree with those around them.
+    orientations of a place and its near-duplicates no longer rival their own match. What fails the ratio test is kept
+    all the same if `matching.filter` finds that it agrees with the neighbours around it.
     """
     if first.descriptor != second.descriptor:
         raise KeypatchError(
@@ -108,19 +108,27 @@ def _match(
         forth = _second_elsewhere(forth, first, second, features[1].keypoints, matching.apart, asking)
         asking = torch.zeros_like(back.index, dtype=torch.bool).index_fill_(0, forth.index[mutual], True)
         back = _second_elsewhere(back, second, first, features[0].keypoints, matching.apart, asking)
-    kept = _is_distinct(forth, first, second, matching.ratio)
-    if matching.mode == "mutual":
-        ratio = matching.ratio if matching.ratio_sides == "both" else None
-        kept &= mutual & _is_distinct(back, second, first, ratio)[forth.index]
-    indices = torch.stack([numbers, forth.index], dim=1)[kept].cpu().numpy()
-    matches = Matches(indices, (1 + forth.closeness[kept] / 2).cpu().numpy())
+
+    def passing(ratio: float | None) -> Tensor:
+        passed = _is_distinct(forth, first, second, ratio)
+        if matching.mode == "mutual":
+            passed &= (
+                mutual
+                & _is_distinct(back, second, first, ratio if matching.ratio_sides == "both" else None)[forth.index]
+            )
+        return passed
+
+    untied = passing(None)
+    indices = torch.stack([numbers, forth.index], dim=1)[untied].cpu().numpy()
+    distinct = passing(matching.ratio)[untied].cpu().numpy()
+    every = Matches(indices, (1 + forth.closeness[untied] / 2).cpu().numpy(), distinct=distinct, neighbours=indices)
     if features is None or matching.filter is None:
-        return matches
-    ratios = (forth.closeness[kept] / forth.runner_up[kept]).clamp(min=0).sqrt().cpu().numpy()
+        return every.take(distinct)
+    ratios = (forth.closeness[untied] / forth.runner_up[untied]).clamp(min=0).sqrt().cpu().numpy()
     keypoints = [each.keypoints.take(column) for each, column in zip(features, indices.T, strict=True)]
     sizes = _size(features[0]), _size(features[1])
-    candidates = Candidates(keypoints[0], keypoints[1], sizes, ratios, mutual[kept].cpu().numpy())
-    return matches.take(matching.filter(candidates))
+    agree = matching.filter(Candidates(keypoints[0], keypoints[1], sizes, ratios, mutual[untied].cpu().numpy()))
+    return every.take(agree if matching.ratio in (None, 1) else agree | distinct)
 
 
 def _size(features: Features) -> tuple[float, float]:

@@ -2,7 +2,7 @@
 
 from keypatch.metrics.bootstrap import REPLICATES, bootstrap, bootstrap_mean, draw_counts, interval
 from keypatch.metrics.embedding import Agreement, agreement, drawn_agreement, kmeans, nearest_ranks, recall_at
-from keypatch.metrics.matching import corner_error, recall_area, share_within, transfer_errors
+from keypatch.metrics.matching import corner_error, epipolar_errors, recall_area, share_within, transfer_errors
 from keypatch.metrics.poses import DEGREES, angular_error, are_accurate, average_accuracies
 from keypatch.metrics.ranking import rank1, rank1_hits, reference_image_precisions
 from keypatch.metrics.verification import (
@@ -40,6 +40,7 @@ __all__ = [
     "cosines",
     "draw_counts",
     "drawn_agreement",
+    "epipolar_errors",
     "fpr95",
     "interval",
     "kmeans",

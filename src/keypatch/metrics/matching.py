@@ -61,6 +61,15 @@ def corner_error(estimate: ArrayLike | None, truth: ArrayLike, size: tuple[int, 
     return float(np.linalg.norm(found - wanted, axis=1).mean())
 
 
+def epipolar_errors(fundamental: ArrayLike, first: ArrayLike, second: ArrayLike) -> NDArray[np.float64]:
+    """Sampson distances in pixels (m,) of matched points (m, 2) from x1.F.x0 = 0; inf where they are not defined."""
+    f, x0, x1 = (np.asarray(each, np.float64) for each in (fundamental, first, second))
+    lines, back = x0 @ f[:, :2].T + f[:, 2], x1 @ f[:2] + f[2]  # (m, 3)
+    slope = np.sqrt((lines[:, :2] ** 2).sum(axis=1) + (back[:, :2] ** 2).sum(axis=1))
+    offset = np.abs((lines[:, :2] * x1).sum(axis=1) + lines[:, 2])
+    return np.where(slope > 0, offset / np.maximum(slope, 1e-300), np.inf)
+
+
 def transfer_errors(homography: ArrayLike, first: ArrayLike, second: ArrayLike) -> NDArray[np.float64]:
     """Distances in pixels (m,) from points (m, 2) of the second photo to where x1 ~ H x0 puts those of the first.
 

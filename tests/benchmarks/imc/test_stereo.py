@@ -205,7 +205,7 @@ def test_matches_of_the_same_places_count_once() -> None:
         Features(Keypoints(x, y, np.ones(6), np.zeros(6)), rows, (9, 9), "toy")  # type: ignore[arg-type]
         for y in (np.zeros(6), np.array([0, 0, 5, 0, 0, 0]))
     )
-    assert match_views((first, second), Matching(ratio=None)).indices[:, 0].tolist() == [0, 2, 3, 4]
+    assert match_views((first, second), Matching(ratio=None, filter=None)).indices[:, 0].tolist() == [0, 2, 3, 4]
 
 
 def test_flann_finds_the_same_where_it_is_easy(ring: Any, tmp_path: Path) -> None:
