@@ -261,6 +261,23 @@ def test_the_filter_keeps_what_agrees_and_needs_no_image_size() -> None:
     assert len(find_matches(first, second, Matching(filter=None))) == 300
 
 
+def test_a_match_passes_the_ratio_test_or_agrees_with_those_around_it() -> None:
+    rng = np.random.default_rng(0)
+    places, rows = rng.uniform(0, 900, (400, 2)), rng.normal(size=(400, 32))
+    moved, seen = 0.9 * places + 40, rows + rng.normal(scale=0.8, size=rows.shape)  # the ratio test fails for many
+    moved[:100] = rng.uniform(0, 900, (100, 2))  # not where they should be
+    views = features_at(places.tolist(), rows), features_at(moved.tolist(), seen)
+    by_ratio, by_filter, either, neighbours = (
+        set(map(tuple, find_matches(*views, Matching(**how)).indices.tolist()))
+        for how in ({"filter": None}, {"ratio": None}, {}, {"ratio": None, "filter": None})
+    )
+    assert either == by_ratio | by_filter and by_ratio - by_filter and by_filter - by_ratio
+    found = find_matches(*views)
+    assert found.distinct is not None and found.neighbours is not None
+    assert set(map(tuple, found.indices[found.distinct].tolist())) == by_ratio
+    assert set(map(tuple, found.neighbours.tolist())) == neighbours > either
+
+
 def test_filters_are_named() -> None:
     assert Matching(filter="adalam") == Matching() and Matching(filter="none").filter is None  # type: ignore[arg-type]
     with pytest.raises(KeypatchError, match="adalam"):

@@ -1,5 +1,6 @@
 """Verification of matches whose geometry is known."""
 
+from dataclasses import replace
 from typing import Any, get_args
 
 import cv2
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 
 from keypatch.errors import KeypatchError
 from keypatch.geometry import Keypoints
+from keypatch.matching import verification
 from keypatch.matching.matches import Matches
 from keypatch.matching.matching import Estimator, Matching, Model
 from keypatch.matching.verification import FEWEST, verify
@@ -187,3 +189,53 @@ def test_few_iterations_find_less_among_many_wrong_matches(estimator: Estimator)
     tries = [Matching(estimator=estimator, confidence=0.999999, iterations=n) for n in (1, 10**5)]
     few, many = (len(verify(more, first, wrong, matching)) for matching in tries)
     assert few < many
+
+
+def deceived(model: Model) -> tuple[Keypoints, Keypoints, Matches]:
+    """60 distinct matches of a scene, 90 that agree with those around them and with another scene, and the neighbours.
+
+    Of the neighbours that pass no test, 200 are right and 300 at random.
+    """
+    rng = np.random.default_rng(1)
+    counts = {"right": 60, "deceiving": 90, "failing": 200, "random": 300}
+    scene = rng.uniform([-2, -2, 4], [2, 2, 9], (350, 3))
+    if model == "H":
+        scene[:, 2] = 6 + 0.3 * scene[:, 0]
+    first, second = project(K0, scene), project(K1, scene @ ROTATION.T + [1, 0.1, 0.2])
+    second[60:150] = project(K1, scene[60:150] @ ROTATION + [-0.3, 0.8, -0.5])
+    first = np.concatenate([first, rng.uniform(0, 600, (300, 2))])
+    second = np.concatenate([second, rng.uniform(0, 1200, (300, 2))])
+    second += rng.normal(0, 0.2, second.shape)
+    every = np.arange(sum(counts.values())).repeat(2).reshape(-1, 2).astype(np.int32)
+    kept = every[:150]
+    scores = np.ones(len(kept), np.float32)
+    return keypoints(first), keypoints(second), Matches(kept, scores, distinct=kept[:, 0] < 60, neighbours=every)
+
+
+@pytest.mark.parametrize("model", get_args(Model))
+def test_neighbours_that_pass_no_test_tell_the_right_model_from_one_that_more_matches_agree_with(model: Model) -> None:
+    first, second, matches = deceived(model)
+    judged = verify(matches, first, second, Matching(model=model), [K0, K1])
+    alone = verify(replace(matches, neighbours=None), first, second, Matching(model=model), [K0, K1])
+    assert (judged.indices[:, 0] < 60).mean() > 0.9 and len(judged) >= 57
+    assert (alone.indices[:, 0] >= 60).mean() > 0.9, "else nothing is shown"
+
+
+def test_without_neighbours_or_with_one_try_of_one_kind_the_estimators_answer_is_kept() -> None:
+    first, second, matches = two_views()
+    known = replace(matches, neighbours=matches.indices)
+    plain, once = (verify(each, first, second, Matching(seed=3, tries=1)) for each in (matches, known))
+    assert np.array_equal(plain.indices, once.indices) and np.array_equal(plain.matrix, once.matrix)  # type: ignore[arg-type]
+    several = verify(known, first, second, Matching(tries=3))
+    require_most_right(several, "F")
+
+
+def test_tries_of_other_seeds_are_others() -> None:
+    first, second, matches = two_views()
+    known, seen = replace(matches, neighbours=matches.indices), []
+    with pytest.MonkeyPatch.context() as patch:
+        told = verification._ESTIMATORS["poselib"]
+        patch.setitem(verification._ESTIMATORS, "poselib", lambda *all: (seen.append(all[2].seed), told(*all))[1])
+        for seed in range(3):
+            verify(known, first, second, Matching(seed=seed, tries=2))
+    assert seen == [0, 1, 2, 3, 4, 5]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from keypatch.errors import KeypatchError
-from keypatch.metrics import corner_error, transfer_errors
+from keypatch.metrics import corner_error, epipolar_errors, transfer_errors
 
 SIZE = (101, 51)
 TILTED = np.array([[1, 0.1, 3], [-0.1, 1.2, 5], [1e-4, 2e-4, 1]])
@@ -62,3 +62,20 @@ def test_no_points_have_no_errors() -> None:
 def test_only_a_matrix_is_a_homography() -> None:
     with pytest.raises(KeypatchError, match="3x3"):
         transfer_errors(np.eye(2), [[0, 0]], [[0, 0]])
+
+
+def test_the_distance_from_epipolar_lines_is_sampsons() -> None:
+    rng = np.random.default_rng(0)
+    fundamental, first, second = rng.normal(size=(3, 3)), rng.uniform(0, 9, (5, 2)), rng.uniform(0, 9, (5, 2))
+    for x, y, error in zip(first, second, epipolar_errors(fundamental, first, second), strict=True):
+        x, y = [*x, 1.0], [*y, 1.0]
+        line, back = fundamental @ x, fundamental.T @ y
+        assert error == pytest.approx(
+            abs(y @ line) / np.sqrt(line[0] ** 2 + line[1] ** 2 + back[0] ** 2 + back[1] ** 2)
+        )
+
+
+def test_a_shift_along_the_rows_is_off_by_the_difference_of_the_rows() -> None:
+    sideways = [[0, 0, 0], [0, 0, -1], [0, 1, 0]]
+    assert epipolar_errors(sideways, [[0, 0], [5, 5]], [[7, 0], [9, 7]]) == pytest.approx([0, 2 / np.sqrt(2)])
+    assert epipolar_errors(np.zeros((3, 3)), [[0, 0]], [[7, 0]]).tolist() == [np.inf]
