@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from keypatch.benchmarks.contamination import seen_photos
 from keypatch.benchmarks.photo_features import photo_features, refuse_idle_extraction, resized
 from keypatch.benchmarks.planar.sequences import HPATCHES, LARGE, PlanarSequence, read_planar_sequences
 from keypatch.benchmarks.result import Replicates, Result
@@ -105,6 +106,7 @@ def evaluate_homography(
         result,
         settings={**result.settings, **named},
         provenance=features.provenance(result.provenance.hashes["data"]),
+        contamination=seen_photos(source, photos),
     )
 
 
