@@ -21,9 +21,9 @@ from keypatch.patches.embedded import (
     read_embedded_photo,
     write_embedded,
 )
-from keypatch.patches.embedded_classes import find_points, make_classes
 from keypatch.patches.layouts import open_patches
 from keypatch.patches.phototour import find_pair_lists, read_phototour
+from keypatch.patches.single_photos import find_points, make_classes
 
 SMALL = replace(
     SPLITS["test"], photos=TEST_PHOTOS[:2], making=replace(SPLITS["test"].making, points=20, views=3), matches=60

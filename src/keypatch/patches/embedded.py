@@ -17,10 +17,10 @@ from keypatch.errors import DataError, KeypatchError, MissingExtra
 from keypatch.files import read_json, reading, reason, write_json
 from keypatch.geometry import Jitter
 from keypatch.images import as_grey, open_image
-from keypatch.patches.embedded_classes import PATCH_SIGMAS, MadeClasses, Making, make_classes
 from keypatch.patches.fingerprints import fingerprint
 from keypatch.patches.patch_set import Pairs
 from keypatch.patches.phototour import write_phototour
+from keypatch.patches.single_photos import MadeClasses, Making, make_classes
 from keypatch.patches.sources import SOURCES, Source
 from keypatch.provenance import provenance
 
@@ -130,7 +130,7 @@ def _card(split: EmbeddedSplit, seed: int, made: MadeClasses) -> Mapping[str, An
         SOURCES: [{**_source(photo).to_json(), "author": photo.author} for photo in split.photos],
         "version": VERSION,
         "seed": seed,
-        "patch_sigmas": PATCH_SIGMAS,
+        "patch_sigmas": split.making.patch_sigmas,
         "classes": int(made.is_reference.sum()),
         "making": asdict(split.making),
         "median_overlap": round(float(np.median(made.overlap[~made.is_reference])), 4),
