@@ -18,7 +18,9 @@ from keypatch.benchmarks.result import Result, load_result
 from keypatch.cli.scores import print_comparison, print_result
 from keypatch.commands.train import train
 from keypatch.describers import SiftDescriber
+from keypatch.errors import DataError
 from keypatch.images import Photo, find_photos
+from keypatch.networks import L2Net, save_weights
 from keypatch.patches import open_patches
 from keypatch.patches.hpatches import STRIPS
 from keypatch.patches.patch_set import Pairs
@@ -144,6 +146,36 @@ def test_benchmarks_of_photos_mark_what_was_trained_on(benchmark: str, trained: 
     assert found is not None and (found.images, found.trained_on) == (4, 2)
 
 
+@pytest.mark.parametrize(
+    ("benchmark", "settings"),
+    [
+        ("stereo", ["extraction.keypoints=50"]),
+        ("multiview", ["extraction.keypoints=50", "bags=[3]"]),
+        ("sfm", ["extraction.keypoints=50"]),
+    ],
+)
+def test_benchmarks_of_posed_photos_mark_what_was_trained_on(
+    benchmark: str, settings: list[str], trained: Trained, tmp_path: Path
+) -> None:
+    if benchmark != "stereo":
+        pytest.importorskip("pycolmap")
+    (tmp_path / "cameras").mkdir()
+    for number, name in enumerate(("camera", "brick", "gravel")):
+        small(name, tmp_path / "images" / f"{name}.jpg")
+        camera = f"300 0 128\n0 300 128\n0 0 1\n0 0 0\n1 0 0\n0 1 0\n0 0 1\n{number} 0 0\n256 256\n"
+        (tmp_path / "cameras" / f"{name}.jpg.camera").write_text(camera)
+    found = evaluate(trained, benchmark, tmp_path, settings=settings).contamination
+    assert found == Contamination(3, 1, ("camera.jpg",))
+
+
+@pytest.mark.parametrize("training", [5, [{"name": "mine"}], [{"name": 5, "identity": "", "sources": []}]])
+def test_weights_with_damaged_training_sets_are_told(training: object, tmp_path: Path) -> None:
+    spec = L2Net(dim=8, width=4)
+    save_weights(tmp_path / "w.safetensors", spec.build(), spec, {"training": training})
+    with pytest.raises(DataError, match=r"w\.safetensors"):
+        load(tmp_path / "w.safetensors")
+
+
 def test_training_is_carried_from_the_card_of_a_set_to_a_marked_result(originals: Path, tmp_path: Path) -> None:
     """Train on a set, start another run from it, pack it: each remembers, and a score on a set of copies is marked."""
     conditions = Conditions(threads=1)
@@ -203,8 +235,6 @@ def test_weights_and_runs_of_0_1_load_without_training_sets() -> None:
     "value", [5, {}, {"images": 1, "trained_on": 2, "examples": []}, {"images": 1, "trained_on": 0, "examples": [5]}]
 )
 def test_a_damaged_mark_is_refused(value: object, results: tuple[Result, ...]) -> None:
-    from keypatch.errors import DataError
-
     with pytest.raises(DataError):
         Result.from_json({**results[0].to_json(), "contamination": value})
 

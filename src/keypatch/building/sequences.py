@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
@@ -167,7 +168,7 @@ def cut_strips(
     for number, (photo, homography) in enumerate(zip(sequence.photos[1:], sequence.homographies, strict=True), start=1):
         cutter = PatchCutter(read_photo(photo.path))
         for place, (level, errors) in enumerate(LEVELS.items()):
-            rng = np.random.default_rng([options.seed, number, place])
+            rng = np.random.default_rng([options.seed, crc32(sequence.name.encode()), number, place])
             used = jitter_keypoints(points, scaled_jitter(errors, options.patch_sigmas), rng)
             overlaps[level].append(frame_overlap(points, used, options.patch_sigmas / 2))
             there = transform_keypoints(homography, used)

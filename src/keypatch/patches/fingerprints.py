@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
-from scipy.fft import dctn
 
 from keypatch.files import hash_file
 from keypatch.images import UNASKED_LIMIT, read_photo
@@ -62,6 +61,8 @@ def fingerprint(path: Path) -> Fingerprint:
 
 def perceptual_hash(grey: NDArray[np.uint8]) -> str:
     """Of a grey image (h, w), in hexadecimal."""
+    from scipy.fft import dctn
+
     small = Image.fromarray(grey).resize((SMALL, SMALL), Image.Resampling.LANCZOS)
     lowest = dctn(np.asarray(small, np.float64), norm="ortho")[:LOWEST, :LOWEST].ravel()[1:]
     return np.packbits(lowest > _FLAT).tobytes().hex()

@@ -38,12 +38,17 @@ class Card:
         value = FORMAT.read_json(path)
         with reading(path, FORMAT.title):
             known = {entry.name: value[entry.name] for entry in fields(cls) if entry.name in value}
-            return cls(**{**known, "training": training_of(value)})
+            return cls(**{**known, "training": training_of(value, path)})
 
 
-def training_of(card: Mapping[str, Any]) -> tuple[TrainingSet, ...]:
-    """The training sets that the card of a descriptor or of a weight file names; none of an older file."""
-    return tuple(TrainingSet.from_json(each) for each in card.get("training", ()))
+def training_of(card: Mapping[str, Any], place: Path) -> tuple[TrainingSet, ...]:
+    """The training sets that the card of a descriptor, or of a weight file, names; none of an older file.
+
+    Raises:
+        DataError: they are malformed.
+    """
+    with reading(place, FORMAT.title):
+        return tuple(TrainingSet.from_json(each) for each in card.get("training", ()))
 
 
 HANDMADE = (

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from keypatch.describers import Describer, SiftDescriber
 from keypatch.errors import DataError, KeypatchError
-from keypatch.files import hash_file, reading
+from keypatch.files import hash_file
 from keypatch.patches.sources import TrainingSet
 from keypatch.settings import choose_from
 from keypatch.zoo.cards import HANDMADE, Card, shipped_cards, shipped_file, training_of
@@ -78,8 +78,7 @@ def load_training(name: str | Path) -> tuple[TrainingSet, ...]:
     if kind == "keypatch-weights":
         from keypatch.networks.weights import read_weights_card
 
-        with reading(path, "weight file"):
-            return training_of(read_weights_card(path))
+        return training_of(read_weights_card(path), path)
     return ()
 
 

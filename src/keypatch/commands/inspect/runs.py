@@ -49,7 +49,7 @@ def look_at_weights(file: Path) -> Findings:
     for name, value in card.items():
         if name != "training":
             yield name, str(value)
-    yield from _training_facts(training_of(card))
+    yield from _training_facts(training_of(card, file))
     yield "SHA-256", hash_file(file)
 
 
