@@ -146,7 +146,8 @@ def build_from_homographies(
                 "Lower contrast or smallest_sigma, or give photos with more texture."
             )
         told.note(f"Writing {sum(map(_rows, filled.values())):,} patches")
-        written = _write_set(work / "set", filled, options, find_sources(filled, terms), left_out, card or {})
+        sources = find_sources(filled, terms, pixel_limit)
+        written = _write_set(work / "set", filled, options, sources, left_out, card or {})
         _move(work / "set", place)
         shutil.rmtree(work)
     return BuiltPatches(place, written, left_out)

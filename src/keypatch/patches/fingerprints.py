@@ -54,9 +54,9 @@ class Fingerprint:
         return cls(value["sha256"], value["perceptual"])
 
 
-def fingerprint(path: Path) -> Fingerprint:
+def fingerprint(path: Path, pixel_limit: int = UNASKED_LIMIT) -> Fingerprint:
     """The fingerprint of a photograph; raises DataError where it cannot be read."""
-    return Fingerprint(hash_file(path), perceptual_hash(read_photo(path, turn_by_exif=True, pixel_limit=UNASKED_LIMIT)))
+    return Fingerprint(hash_file(path), perceptual_hash(read_photo(path, turn_by_exif=True, pixel_limit=pixel_limit)))
 
 
 def perceptual_hash(grey: NDArray[np.uint8]) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from keypatch.errors import DataError
-from keypatch.images import Photo
+from keypatch.images import UNASKED_LIMIT, Photo
 from keypatch.patches.fingerprints import Fingerprint, fingerprint
 from keypatch.patches.hpatches import SEQUENCES
 from keypatch.patches.patch_set import JoinedSets, PatchSet, PatchSource, read_set_card
@@ -39,9 +39,9 @@ class Source:
         return cls(value["name"], Fingerprint.from_json(value), terms)
 
 
-def find_sources(photos: Iterable[Photo], terms: str = "") -> tuple[Source, ...]:
+def find_sources(photos: Iterable[Photo], terms: str = "", pixel_limit: int = UNASKED_LIMIT) -> tuple[Source, ...]:
     """The photographs as sources, each read once; raises DataError where one cannot be."""
-    return tuple(Source(photo.name, fingerprint(photo.path), terms) for photo in photos)
+    return tuple(Source(photo.name, fingerprint(photo.path, pixel_limit), terms) for photo in photos)
 
 
 def read_sources(card: Mapping[str, Any], place: str = "The card") -> tuple[Source, ...]:
