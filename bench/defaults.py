@@ -21,7 +21,6 @@ from poses import DEGREES, ESTIMATORS, evaluate_poses, over_seeds
 
 from keypatch.benchmarks.imc.scenes import read_posed_scene
 from keypatch.benchmarks.planar.homography import Homography, PlanarMatching, evaluate_homographies
-from keypatch.benchmarks.planar.sequences import read_planar_sequences
 from keypatch.cli.main import answer
 from keypatch.detection import Dog, keep_orientations
 from keypatch.detection.budget import suppression_radius
@@ -31,6 +30,7 @@ from keypatch.files import write_json
 from keypatch.geometry import Keypoints
 from keypatch.matching.matching import Matching
 from keypatch.matching.neighbours import match_descriptors
+from keypatch.patches.planar_sequences import read_planar_sequences
 from keypatch.zoo import load
 
 SEQUENCES = ("boat", "leuven", "trees", "wall")

@@ -41,7 +41,6 @@ from poses import ESTIMATORS, SEEDS, THRESHOLD, Estimation, estimate_pose, evalu
 from wide_pairs import evaluate_wide_pairs, read_wide_pairs
 
 from keypatch.benchmarks.imc.scenes import PosedScene, read_posed_scene
-from keypatch.benchmarks.planar.sequences import PlanarSequence, read_planar_sequences
 from keypatch.benchmarks.result import Result, load_result
 from keypatch.cli.main import answer
 from keypatch.features import FeatureReader, Features, Photo, read_photo
@@ -50,6 +49,7 @@ from keypatch.features.growing_file import grow_file
 from keypatch.files import hash_folder, write_json, write_text
 from keypatch.matching.adalam import AdaLAM
 from keypatch.matching.matching import Matching
+from keypatch.patches.planar_sequences import PlanarSequence, read_planar_sequences
 from keypatch.provenance import provenance
 from keypatch.zoo import load
 

@@ -6,11 +6,11 @@ import numpy as np
 from poses import ESTIMATORS, SEEDS, Estimation, Matcher, told
 
 from keypatch.benchmarks.planar.homography import PairScore, score_pair
-from keypatch.benchmarks.planar.sequences import PlanarSequence
 from keypatch.benchmarks.result import Result
 from keypatch.features import Features
 from keypatch.files import hash_folder
 from keypatch.metrics import recall_area
+from keypatch.patches.planar_sequences import PlanarSequence
 from keypatch.provenance import provenance
 
 ACCURATE, AREA = 3, 5  # pixels of mean corner error

@@ -854,8 +854,8 @@ def _make_keypoints(folder: Path) -> None:
 
 
 def _read_matrices(folder: Path) -> None:
-    from keypatch.benchmarks.planar.sequences import read_planar_sequences
     from keypatch.geometry.homographies import read_matrix
+    from keypatch.patches.planar_sequences import read_planar_sequences
 
     _all(lambda: read_matrix(folder / "graf" / "H1to2p"), lambda: read_planar_sequences(folder))
 

@@ -158,6 +158,14 @@ def read_photo(path: Path, *, turn_by_exif: bool = False, pixel_limit: int = PIX
         return _grey(decode(image, turn_by_exif=turn_by_exif), str(path))
 
 
+def resized_size(size: tuple[int, int], short_side: int) -> tuple[int, int]:
+    """(width, height) of a photo of this size made this small or large; the longer side is rounded down."""
+    width, height = size
+    if width < height:
+        return short_side, short_side * height // width
+    return short_side * width // height, short_side
+
+
 def read_colours(path: Path, side: int | None = None) -> Image.Image:
     """A photo of any size as stored, in RGB of 8 bits; with `side` at most this many pixels long. Raises DataError."""
     with open_image(path) as image:

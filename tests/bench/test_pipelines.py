@@ -38,12 +38,12 @@ from pipelines import (
 from poses import ESTIMATORS, SEEDS, over_seeds
 
 from keypatch.benchmarks.imc.scenes import read_posed_scene
-from keypatch.benchmarks.planar.sequences import read_planar_sequences
 from keypatch.errors import DataError, KeypatchError
 from keypatch.features import Features
 from keypatch.features.extraction import Setting
 from keypatch.matching.adalam import AdaLAM
 from keypatch.matching.matching import Matching
+from keypatch.patches.planar_sequences import read_planar_sequences
 from keypatch.zoo import load
 
 PHOTO = np.ascontiguousarray(skimage.data.camera()[:240, 100:400])

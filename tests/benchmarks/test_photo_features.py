@@ -9,12 +9,13 @@ import skimage.data
 from numpy.typing import NDArray
 from PIL import Image
 
-from keypatch.benchmarks.photo_features import photo_features, refuse_idle_extraction, resized, resized_size
+from keypatch.benchmarks.photo_features import photo_features, refuse_idle_extraction, resized
 from keypatch.detection import Orb
 from keypatch.errors import DataError, KeypatchError
 from keypatch.features import Extraction, extract, find_photos, read_photo
 from keypatch.features.description import describe
 from keypatch.files import hash_file
+from keypatch.images import resized_size
 from keypatch.zoo import load
 
 FEW = Extraction(keypoints=30)

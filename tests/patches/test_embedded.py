@@ -21,9 +21,9 @@ from keypatch.patches.embedded import (
     read_embedded_photo,
     write_embedded,
 )
-from keypatch.patches.embedded_classes import find_points, make_classes
 from keypatch.patches.layouts import open_patches
 from keypatch.patches.phototour import find_pair_lists, read_phototour
+from keypatch.patches.single_photos import find_points, make_classes
 
 SMALL = replace(
     SPLITS["test"], photos=TEST_PHOTOS[:2], making=replace(SPLITS["test"].making, points=20, views=3), matches=60
@@ -61,7 +61,7 @@ def test_photographs_of_test_and_training_differ():
 
 def test_test_frames_overlap_as_in_hpatches_hard(test_set):
     assert 0.70 < test_set.card["median_overlap"] < 0.74
-    assert {photo["file"] for photo in test_set.card["photographs"]} == {photo.file for photo in TEST_PHOTOS}
+    assert {source["name"] for source in test_set.card["sources"]} == {photo.file for photo in TEST_PHOTOS}
     assert test_set.card["patch_sigmas"] == 24
 
 
@@ -175,7 +175,7 @@ def test_two_processes_at_once(tmp_path):
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
         folders = set(pool.map(_embed, [str(tmp_path / "both")] * 2))
     assert len(folders) == 1
-    sizes = json.loads((tmp_path / "both" / "embedded-v1-test-0" / "files.json").read_text())
+    sizes = json.loads((tmp_path / "both" / "embedded-v2-test-0" / "files.json").read_text())
     assert "patches0000.bmp" in sizes
 
 

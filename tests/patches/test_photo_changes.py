@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from keypatch.geometry import ViewRange, apply_homography, random_homography
-from keypatch.patches.embedded_classes import PhotoChanges, change_photo, render_view
+from keypatch.patches.single_photos import PhotoChanges, change_photo, render_view
 
 Y, X = np.mgrid[0:150, 0:200]
 UNCHANGED = PhotoChanges(blur=0, gain=(1, 1), gamma=(1, 1), slope=0, noise=0, quality=(99, 100))

@@ -18,8 +18,11 @@ from PIL import Image
 
 from keypatch.errors import DataError, Interrupted, KeypatchError, RecipeError
 from keypatch.files import lock
+from keypatch.images import Photo
 from keypatch.patches import open_patches
-from keypatch.patches.phototour import write_phototour
+from keypatch.patches.embedded import TEST_PHOTOS, photo_path
+from keypatch.patches.phototour import find_pair_lists, write_phototour
+from keypatch.patches.sources import find_sources
 from keypatch.progress import Progress
 from keypatch.recipes import HARDNET, HYNET, RECIPES
 from keypatch.sampling import RandomTriplets
@@ -469,3 +472,24 @@ def test_a_killed_process_is_resumed(
 
 def _scores(table: Table) -> list[Any]:
     return [milestone.scores for line in table.lines for row in line.rows for milestone in row.milestones]
+
+
+def test_a_test_set_of_trained_images_is_marked_in_the_table(
+    study: Callable[..., Table], small_set: Path, tmp_path: Path
+) -> None:
+    """Other patches of the same photo are scored, which the study does not refuse, but marks; the clean set is not."""
+    patches = open_patches(small_set)
+    photo = find_sources([Photo("camera.png", photo_path(TEST_PHOTOS[0]))])[0].to_json()
+    other = find_sources([Photo("cat.png", photo_path(TEST_PHOTOS[1]))])[0].to_json()
+    lists = find_pair_lists(patches)
+    for name, source, turned in (("train", photo, -1), ("seen", photo, 1), ("unseen", other, 1)):
+        pixels = np.ascontiguousarray(patches.patches[:, ::turned])
+        card = {"sources": [source]}
+        write_phototour(tmp_path / name, pixels, patches.point_id, pairs=lists if turned > 0 else (), card=card)
+    table = study(tmp_path / "train", recipes=["hardnet"], tests=[tmp_path / "seen", tmp_path / "unseen"])
+    sentence = "Trained on the test data (camera.png): not a score on unseen images."
+    assert table.seen == {"seen": sentence}
+    page = (tmp_path / "study" / "table.md").read_text(encoding="utf-8")
+    assert f"\N{DAGGER} seen: {sentence}" in page and "seen m50 FPR95 % \N{DAGGER}" in page
+    assert "| unseen m50 FPR95 % |" in page
+    assert json.loads((tmp_path / "study" / "table.json").read_text())["seen"] == table.seen

@@ -63,6 +63,9 @@ FIXTURE = Path(__file__).parents[1] / "fixtures" / "0.1" / "run" / "checkpoints"
         ("provenance", "[1]"),
         ("provenance", 100_000 * "["),
         ("provenance", None),
+        ("training", "5"),
+        ("training", '[{"name": "mine"}]'),
+        ("training", '[{"name": "mine", "identity": "", "sources": [{"name": "a.jpg", "sha256": 1}]}]'),
     ],
 )
 def test_a_damaged_header_is_told_in_a_sentence(tmp_path: Path, entry: str, value: str | None) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keypatch.benchmarks.caching import describe_cached
+from keypatch.benchmarks.contamination import seen_patches
 from keypatch.benchmarks.result import Replicates, Result, provenance_of
 from keypatch.benchmarks.ubc import card_of, hash_patches, spread_over_points
 from keypatch.describers.protocol import Describer
@@ -72,6 +73,7 @@ def evaluate_embedding(
         curves={},
         provenance=provenance_of(describer, data_hash),
         replicates={name: Replicates(values, "images", len(images)) for name, values in drawn.items()},
+        contamination=seen_patches(describer, images),
     )
 
 

@@ -20,7 +20,7 @@ from keypatch.features import Extraction, FeatureReader, Features, Photo, read_p
 from keypatch.features.extraction import Setting
 from keypatch.features.feature_files import require_same_photos
 from keypatch.files import hash_file
-from keypatch.images import read_header
+from keypatch.images import read_header, resized_size
 from keypatch.progress import Progress, track
 from keypatch.provenance import Provenance, provenance
 from keypatch.settings import field_names
@@ -131,14 +131,6 @@ def resized(image: NDArray[np.uint8], short_side: int | None) -> NDArray[np.uint
         return image
     size = resized_size((image.shape[1], image.shape[0]), short_side)
     return np.asarray(Image.fromarray(image).resize(size, Image.Resampling.BILINEAR))
-
-
-def resized_size(size: tuple[int, int], short_side: int) -> tuple[int, int]:
-    """(width, height) of a photo of this size after `resized`; the longer side is rounded down."""
-    width, height = size
-    if width < height:
-        return short_side, short_side * height // width
-    return short_side * width // height, short_side
 
 
 def _read(path: Path, short_side: int | None) -> NDArray[np.uint8]:

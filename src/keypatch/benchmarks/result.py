@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from keypatch.benchmarks.contamination import MARK, Contamination
 from keypatch.benchmarks.scores import find_score
 from keypatch.benchmarks.table import BENCHMARKS, headline_scores
 from keypatch.describers.protocol import Describer, HasWeights
@@ -70,6 +71,7 @@ class Result:
     replicates: Mapping[str, Replicates] = field(default_factory=dict)  # by the name of the score
     pictures: Mapping[str, bytes] = field(default_factory=dict)  # PNG files by their titles
     notes: Mapping[str, Any] = field(default_factory=dict)  # on the descriptor: "trained_on", "step" of its checkpoint
+    contamination: Contamination | None = None  # test images that were trained on; None where that is not known
 
     def interval(self, name: str) -> tuple[float, float] | None:
         """The 95 % bootstrap interval of a score, where it has one."""
@@ -101,6 +103,7 @@ class Result:
             "benchmark": self.benchmark,
             "descriptor": self.descriptor,
             "notes": dict(self.notes),
+            "contamination": None if self.contamination is None else self.contamination.to_json(),
             "settings": dict(self.settings),
             "scores": dict(self.scores),
             "intervals": {name: interval for name, interval in intervals.items() if interval is not None},
@@ -136,11 +139,13 @@ class Result:
 
     def __repr__(self) -> str:
         scores = "".join(f", {title} {value}" for title, value, _ in self.headline())
-        return f"<Result: {self.benchmark} of {self.descriptor}{scores}>"
+        mark = ", trained on test images" if self.contamination else ""
+        return f"<Result: {self.benchmark} of {self.descriptor}{scores}{mark}>"
 
     def _repr_html_(self) -> str:
         caption = f"{self.descriptor}, {self.benchmark} {self.settings.get('data', '')}".rstrip()
-        return html_table(caption, ["score", "95 % interval", "over"], self.headline(), self.conditions())
+        table = html_table(caption, ["score", "95 % interval", "over"], self.headline(), self.conditions())
+        return table + (f"<p>{escape(self.contamination.sentence())}</p>" if self.contamination else "")
 
     def _with_interval(self, name: str) -> str:
         """ "2.33 (2.01-2.70)"."""
@@ -157,6 +162,7 @@ class Result:
             "benchmark": self.benchmark,
             "descriptor": self.descriptor,
             **({"notes": dict(self.notes)} if self.notes else {}),
+            **({} if self.contamination is None else {"contamination": self.contamination.to_json()}),
             "settings": dict(self.settings),
             "scores": {name: None if math.isnan(score) else score for name, score in self.scores.items()},
             "replicates": {
@@ -190,6 +196,7 @@ class Result:
                 },
                 pictures={title: _png(text, title) for title, text in value.get("pictures", {}).items()},
                 notes=notes,
+                contamination=_contamination(value.get("contamination")),
             )
 
     def save(self, path: str | Path) -> None:
@@ -203,6 +210,11 @@ def load_result(path: str | Path) -> Result:
     <Result: ubc of rootsift, rank-1 % 85.00 (8...)>
     """
     return Result.from_json(FORMAT.read_json(Path(path)), str(path))
+
+
+def marked(label: str, result: Result) -> str:
+    """The label of a result, with a dagger where the descriptor was trained on images of the test."""
+    return f"{label} {MARK}" if result.contamination else label
 
 
 def html_table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[str]], conditions: str = "") -> str:
@@ -251,6 +263,10 @@ def _checked(value: Any, kind: type) -> Any:
     if not isinstance(value, kind):
         raise TypeError(f"expected {kind.__name__}, found {value!r:.40}")
     return value
+
+
+def _contamination(value: Any) -> Contamination | None:
+    return None if value is None else Contamination.from_json(_checked(value, dict))
 
 
 def _png(text: str, title: str) -> bytes:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
 from keypatch.benchmarks.caching import describe_cached
+from keypatch.benchmarks.contamination import seen_patches
 from keypatch.benchmarks.result import Replicates, Result, provenance_of
 from keypatch.describers.protocol import CHUNK, Describer
 from keypatch.errors import DataError
@@ -30,6 +31,7 @@ from keypatch.metrics import (
 from keypatch.metrics.ranking import squared_lengths
 from keypatch.patches import Pairs, PatchSet, open_patches
 from keypatch.patches.phototour import find_pair_lists
+from keypatch.patches.sources import SOURCES
 from keypatch.progress import Progress
 from keypatch.settings import CheckedFields, option
 
@@ -105,6 +107,7 @@ def evaluate_ubc(
         provenance=provenance_of(describer, data_hash),
         replicates=replicates,
         pictures=pictures,
+        contamination=seen_patches(describer, patch_set),
     )
 
 
@@ -154,8 +157,11 @@ def hash_patches(patch_set: PatchSet, lists: Sequence[Pairs] = ()) -> str:
 
 
 def card_of(patch_set: PatchSet) -> dict[str, Any]:
-    """For the settings of a result: the card of the set, where it has one."""
-    return {"card": dict(patch_set.card)} if patch_set.card else {}
+    """For the settings of a result: the card of the set, where it has one, with the number of its sources alone."""
+    card = dict(patch_set.card)
+    if SOURCES in card:
+        card[SOURCES] = len(card[SOURCES])
+    return {"card": card} if card else {}
 
 
 def pair_distances(descriptors: NDArray[np.float32], pairs: Pairs) -> NDArray[np.float32]:

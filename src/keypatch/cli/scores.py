@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
-from keypatch.benchmarks.result import Result
+from keypatch.benchmarks.contamination import MARK
+from keypatch.benchmarks.result import Result, marked
 from keypatch.benchmarks.scores import find_score
 from keypatch.benchmarks.table import detail_scores, headline_scores
 from keypatch.cli.printing import print_table
@@ -18,6 +19,8 @@ def print_result(console: Console, result: Result) -> int:
     headline = headline_scores(result)
     _print_conditions(console, result)
     print_table(console, ["", "95 % interval", "over"], result.headline(), numbers=True)
+    if result.contamination:
+        console.print(f"{MARK} {result.contamination.sentence()}")
     details = detail_scores(result)
     if details:
         console.print()
@@ -29,8 +32,11 @@ def print_comparison(console: Console, results: Sequence[Result]) -> None:
     """A row per descriptor, with the scores that are compared in papers."""
     _print_conditions(console, results[0])
     names = [name for name in results[0].scores if find_score(name).kind in COMPARED]
-    lines = [[result.descriptor, *(result.number(name) for name in names)] for result in results]
+    lines = [[marked(result.descriptor, result), *(result.number(name) for name in names)] for result in results]
     print_table(console, ["", *(find_score(name).label for name in names)], lines, numbers=True)
+    for result in results:
+        if result.contamination:
+            console.print(f"{MARK} {result.descriptor}: {result.contamination.sentence()}")
 
 
 def _print_conditions(console: Console, result: Result) -> None:

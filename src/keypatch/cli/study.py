@@ -54,7 +54,8 @@ def methods(
     ] = False,
 ) -> None:
     """Train recipes on the same data, batch and budget, and score them. After Ctrl-C, run it again to resume."""
-    from keypatch.studies.methods.page import cell, dimension, heading, main_columns, why
+    from keypatch.benchmarks.contamination import MARK
+    from keypatch.studies.methods.page import cell, dimension, main_columns, marked_heading, why
     from keypatch.studies.methods.plan import MethodsSetup
     from keypatch.studies.methods.study import study_methods
 
@@ -76,7 +77,9 @@ def methods(
             [line.recipe, dimension(line), *(cell(column, line.scores(column)) for column in columns)]
             for line in table.lines
         ]
-        print_table(console, ["", "d", *map(heading, columns)], rows, numbers=True)
+        print_table(console, ["", "d", *(marked_heading(table, column) for column in columns)], rows, numbers=True)
+    for name, sentence in table.seen.items():
+        console.print(f"{MARK} {name}: {sentence}")
     for row in table.unfinished:
         console.print(f"{row.name}: {why(row)}")
     if not dry:
@@ -106,7 +109,7 @@ def ubc(
     precision: Precision = "auto",
 ) -> None:
     """Score three runs on the six splits of PhotoTour, as papers do. After Ctrl-C, run it again to resume."""
-    from keypatch.studies.ubc.page import COLUMNS, score_cells
+    from keypatch.studies.ubc.page import COLUMNS, score_cells, seen_notes
     from keypatch.studies.ubc.study import study_ubc
 
     with ProgressBar() as progress:
@@ -129,4 +132,6 @@ def ubc(
     ]
     console = open_console()
     print_table(console, ["FPR95 %", "checkpoint", *COLUMNS], rows, numbers=True)
+    for note in seen_notes(table.rows):
+        console.print(note)
     console.print(f"Written: {out / 'table.md'}")

@@ -22,7 +22,7 @@ from keypatch.training.loop import run_training
 from keypatch.training.recipe import TYPES
 from keypatch.training.run_folder import Origin, read_origin
 from keypatch.training.validation import Validation
-from keypatch.zoo.loading import load_network
+from keypatch.zoo.loading import load_network, load_training
 
 Data = str | Path | PatchSet
 
@@ -92,6 +92,7 @@ def train(
         conditions=origin.conditions,
         resume=resume is not None,
         weights=_weights(start_from, value) if start_from is not None and resume is None else None,
+        trained_before=load_training(start_from) if start_from is not None and resume is None else (),
         validate=_validation(origin.validation) if origin.validation is not None else None,
         origin=origin,
     )

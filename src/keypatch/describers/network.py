@@ -1,5 +1,6 @@
 """A network as a describer: the fast path from uint8 patches to descriptors."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +13,7 @@ from keypatch.describers.protocol import check_patches
 from keypatch.errors import KeypatchError
 from keypatch.networks import PatchNetwork, choose_device, has_fast_bfloat16, hash_weights, prepare
 from keypatch.networks.devices import in_threads
+from keypatch.patches.sources import TrainingSet
 
 _PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 _CHUNK_PIXELS = 48 * 32 * 32  # fastest of 16 to 96 patches of 32x32: larger maps are faulted in anew by the allocator
@@ -51,8 +53,16 @@ class NetworkDescriber:
     On the CPU, chunks that fit the cache go to several threads. A descriptor does not depend on the patches beside it.
     """
 
-    def __init__(self, module: PatchNetwork, name: str, device: str = "auto", precision: str = "auto") -> None:
+    def __init__(
+        self,
+        module: PatchNetwork,
+        name: str,
+        device: str = "auto",
+        precision: str = "auto",
+        training: Sequence[TrainingSet] = (),
+    ) -> None:
         self.name = name
+        self.training = tuple(training)
         self.dim = module.dim
         self.patch_size = module.preprocessing.size
         self.patch_sigmas = module.preprocessing.patch_sigmas

@@ -1,11 +1,13 @@
 """What every describer offers, and the checks all of them share."""
 
+from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from keypatch.errors import KeypatchError
+from keypatch.patches.sources import TrainingSet
 from keypatch.progress import Callback, Progress
 
 CHUNK = 4096  # patches copied out of a memory map at once: 16 MB of 64x64
@@ -48,6 +50,14 @@ class HasWeights(Protocol):
     @property
     def weights_hash(self) -> str:
         """SHA-256 of the weights, in hexadecimal."""
+
+
+@runtime_checkable
+class HasTraining(Protocol):
+    """A describer that remembers the sets it was trained on: a score on their images is marked."""
+
+    @property
+    def training(self) -> Sequence[TrainingSet]: ...
 
 
 class PatchReader(Protocol):

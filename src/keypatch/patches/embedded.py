@@ -14,17 +14,19 @@ from numpy.typing import NDArray
 
 from keypatch.cache import cache_folder, make_once
 from keypatch.errors import DataError, KeypatchError, MissingExtra
-from keypatch.files import hash_file, read_json, reading, reason, write_json
+from keypatch.files import read_json, reading, reason, write_json
 from keypatch.geometry import Jitter
 from keypatch.images import as_grey, open_image
-from keypatch.patches.embedded_classes import PATCH_SIGMAS, MadeClasses, Making, make_classes
+from keypatch.patches.fingerprints import fingerprint
 from keypatch.patches.patch_set import Pairs
 from keypatch.patches.phototour import write_phototour
+from keypatch.patches.single_photos import MadeClasses, Making, make_classes
+from keypatch.patches.sources import SOURCES, Source
 from keypatch.provenance import provenance
 
 Indices = NDArray[np.int64]
 NEAR_RANKS = (5, 50)  # a hard negative is one of the 6th to 50th nearest: near, but not always the same odd patches
-VERSION = 1  # other patches for the same seed need another number: it is part of the folder's name
+VERSION = 2  # other patches or another card for the same seed need another number: it is part of the folder's name
 FILE_SIZES = "files.json"  # written last: the name and size of every file of a whole set
 
 
@@ -125,15 +127,19 @@ def _is_whole(folder: Path) -> bool:
 def _card(split: EmbeddedSplit, seed: int, made: MadeClasses) -> Mapping[str, Any]:
     return {
         "made_from": "photographs inside the package scikit-image; author and terms as it documents them",
-        "photographs": [{**asdict(photo), "sha256": hash_file(photo_path(photo))} for photo in split.photos],
+        SOURCES: [{**_source(photo).to_json(), "author": photo.author} for photo in split.photos],
         "version": VERSION,
         "seed": seed,
-        "patch_sigmas": PATCH_SIGMAS,
+        "patch_sigmas": split.making.patch_sigmas,
         "classes": int(made.is_reference.sum()),
         "making": asdict(split.making),
         "median_overlap": round(float(np.median(made.overlap[~made.is_reference])), 4),
         "provenance": provenance().to_json(),
     }
+
+
+def _source(photo: EmbeddedPhoto) -> Source:
+    return Source(photo.file, fingerprint(photo_path(photo)), photo.terms)
 
 
 def photo_path(photo: EmbeddedPhoto) -> Path:

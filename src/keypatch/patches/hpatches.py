@@ -17,8 +17,9 @@ from keypatch.cache import Content, unpack_once
 from keypatch.errors import DataError
 from keypatch.files import require_folder
 from keypatch.images import UNASKED_LIMIT, read_header, read_photo
-from keypatch.patches.patch_set import PatchSet
+from keypatch.patches.patch_set import PatchSet, read_set_card
 
+SEQUENCES = "sequences"  # of the card of a set that was read: which of the folder's it holds
 STRIPS = ("ref", *(f"{level}{image}" for level in "eht" for image in range(1, 6)))
 
 
@@ -52,6 +53,7 @@ def read_hpatches(folder: Path, split: str | None = None) -> PatchSet:
         patches=patches,
         point_id=np.repeat(np.arange(len(patches) // len(STRIPS)), len(STRIPS)),
         folder=folder,
+        card={**read_set_card(folder), SEQUENCES: names},
     )
 
 

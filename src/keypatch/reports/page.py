@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import jinja2
 
 from keypatch.benchmarks.comparison import own_settings
-from keypatch.benchmarks.result import Result
+from keypatch.benchmarks.result import Result, marked
 from keypatch.benchmarks.table import BENCHMARKS
 from keypatch.errors import KeypatchError
 from keypatch.files import require_place, write_text
@@ -169,6 +169,7 @@ class Section:
     differs: str
     summary: ScoreTable
     note: str
+    seen: dict[str, str]  # of the rows that are marked: what they were trained on
     differences: ScoreTable | None
     left_out: str
     curves: list[Figure]
@@ -201,6 +202,11 @@ def _section(protocol: Protocol, numbers: Numbers, baseline: str | None) -> Sect
         differs=protocol.differs,
         summary=summary_table(protocol, numbers, published),
         note=summary_note(protocol),
+        seen={
+            marked(each.label, each.result): each.result.contamination.sentence()
+            for each in entries
+            if each.result.contamination
+        },
         differences=difference_table(protocol, numbers, baseline),
         left_out=left_out if len(drawn) < len(entries) else "",
         curves=curves,

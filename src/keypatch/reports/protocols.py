@@ -158,8 +158,12 @@ class Protocol:
         ]
 
     def best(self, name: str) -> list[Entry]:
-        """Who has the best score, all of them if several have; nobody where there is nothing to compare."""
-        scores = {entry: entry.score(name) for entry in self.entries if math.isfinite(entry.score(name))}
+        """Who has the best score, all of them if several have; nobody where there is nothing to compare.
+
+        Nobody is the best who was trained on images of the test.
+        """
+        unseen = [entry for entry in self.entries if not entry.result.contamination]
+        scores = {entry: entry.score(name) for entry in unseen if math.isfinite(entry.score(name))}
         better = find_score(name).better
         if len(scores) < 2 or better == "neither":
             return []

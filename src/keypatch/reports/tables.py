@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from keypatch.benchmarks.comparison import paired_difference
+from keypatch.benchmarks.result import marked
 from keypatch.benchmarks.scores import find_score
 from keypatch.errors import KeypatchError
 from keypatch.reports.figures import Axis
@@ -69,7 +70,7 @@ def summary_table(protocol: Protocol, numbers: Numbers, published: Sequence[Publ
     theirs = {name: found for name in names if (found := _by_entry(protocol, name, published))}
     rows = [
         TableRow(
-            entry.label,
+            marked(entry.label, entry.result),
             numbers[entry.label],
             [column.cell(entry, name) for name, column in columns.items()]
             + [_published_cell(found.get(entry)) for found in theirs.values()],
@@ -110,7 +111,7 @@ def difference_table(protocol: Protocol, numbers: Numbers, baseline: str | None)
     heads = [_score_head(name, note=f"minus {other.label}") for name, other in columns.items()]
     rows = [
         TableRow(
-            entry.label,
+            marked(entry.label, entry.result),
             numbers[entry.label],
             [_difference_cell(entry, other, name) for name, other in columns.items()],
         )

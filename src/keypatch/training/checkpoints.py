@@ -15,6 +15,7 @@ from keypatch.files import Format, parse_json, reading, write_atomically
 from keypatch.losses import State
 from keypatch.networks import NetworkSpec, PatchNetwork
 from keypatch.networks.weights import open_safetensors
+from keypatch.patches.sources import TrainingSet
 from keypatch.provenance import provenance
 from keypatch.training.recipe import TRAINED, Recipe
 from keypatch.training.recipe_files import network_from_toml, recipe_from_toml, recipe_to_toml
@@ -37,6 +38,7 @@ class Checkpoint:
     loss_state: Mapping[str, Tensor]
     sampler_state: Mapping[str, Tensor]
     provenance: Mapping[str, Any]
+    training: tuple[TrainingSet, ...] = ()  # the sets it saw, those of the weights it started from among them
 
 
 def save_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
@@ -52,6 +54,7 @@ def save_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
         "step": str(checkpoint.step),
         "seconds": str(checkpoint.seconds),
         "provenance": json.dumps(dict(checkpoint.provenance) or provenance().to_json()),
+        "training": json.dumps([each.to_json() for each in checkpoint.training]),
     }
     with write_atomically(path) as file:
         file.write(save(tensors, header))
@@ -63,8 +66,14 @@ def load_checkpoint(path: Path, groups: Sequence[str] = GROUPS) -> Checkpoint:
     with reading(path, FORMAT.title):
         recipe, step, seconds = header["recipe"], int(header["step"]), float(header["seconds"])
         origin = dict(parse_json(header["provenance"]))
+        training = _training(header)
     trained = recipe_from_toml(recipe, f"{path} (recipe)", TRAINED)
-    return Checkpoint(trained, step, seconds, provenance=origin, **named)
+    return Checkpoint(trained, step, seconds, provenance=origin, training=training, **named)
+
+
+def _training(header: Mapping[str, str]) -> tuple[TrainingSet, ...]:
+    """None of a file of an older version."""
+    return tuple(TrainingSet.from_json(each) for each in parse_json(header.get("training", "[]")))
 
 
 def _read(path: Path, groups: Sequence[str]) -> tuple[dict[str, str], dict[str, dict[str, Tensor]]]:
@@ -116,6 +125,15 @@ def load_run_weights(path: Path) -> tuple[NetworkSpec, PatchNetwork]:
     with reading(file, "checkpoint of this recipe"):
         network.load_state_dict(tensors["average"] or tensors["network"])
     return spec, network.eval()
+
+
+def read_training(path: Path) -> tuple[TrainingSet, ...]:
+    """The sets that a run folder's newest checkpoint, or a checkpoint file, was trained on."""
+    file = newest_checkpoint(path) if path.is_dir() else path
+    if file is None:
+        return ()
+    with open_safetensors(file) as opened, reading(file, FORMAT.title):
+        return _training(opened.metadata() or {})
 
 
 def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:

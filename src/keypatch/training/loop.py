@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -17,6 +17,7 @@ from keypatch.files import write_json
 from keypatch.losses import Moment, State
 from keypatch.networks import PatchNetwork, choose_device
 from keypatch.patches import PatchSource
+from keypatch.patches.sources import TrainingSet, remember
 from keypatch.progress import Callback, Progress, StopWish, interruptible
 from keypatch.provenance import provenance
 from keypatch.training.batches import Batch, Batches
@@ -43,11 +44,12 @@ def run_training(
     resume: bool = False,
     weights: Mapping[str, Tensor] | None = None,
     validate: Callable[[PatchNetwork], float] | None = None,
+    trained_before: Sequence[TrainingSet] = (),
     origin: Origin | None = None,
 ) -> Path:
     """Train `recipe` on `source` into the run folder `out`; `weights` are a state dict to start from.
 
-    `origin` is recorded in the folder of a new run.
+    `trained_before` are the sets that those weights saw. `origin` is recorded in the folder of a new run.
 
     Raises:
         Interrupted: Ctrl-C or SIGTERM, after saving a checkpoint.
@@ -61,6 +63,7 @@ def run_training(
     device = choose_device(conditions.device)  # a wrong choice is told before anything is written
     choose_precision(conditions.precision, device)
     choose_compile(conditions.compile, device, per_patch=False)
+    training = [*trained_before, *remember(source)]
     gpus = range(torch.cuda.device_count())
     drawing = tensorboard_log(out / "tensorboard") if conditions.tensorboard else nullcontext(_nothing)
     with (
@@ -75,7 +78,9 @@ def run_training(
             checkpoint = folder.resume(recipe)
         else:
             folder.start(recipe, origin)
-        _Trainer(recipe, source, folder, Progress.of(progress), conditions, validate, draw, checkpoint, weights).train()
+        told = Progress.of(progress)
+        trainer = _Trainer(recipe, source, folder, told, conditions, validate, draw, checkpoint, weights, training)
+        trainer.train()
     return out
 
 
@@ -129,9 +134,12 @@ class _Trainer:
         draw: Callable[[Record], None],
         checkpoint: Checkpoint | None,
         weights: Mapping[str, Tensor] | None,
+        training: Sequence[TrainingSet],
     ) -> None:
         self.recipe, self.folder, self.progress, self.validate = recipe, folder, progress, validate
         self.conditions, self.draw = conditions, draw
+        known = [*(checkpoint.training if checkpoint else ()), *training]
+        self.training = tuple({each.identity: each for each in known}.values())
         self.device = choose_device(conditions.device)
         if self.device.type == "cpu":
             keep_heap()
@@ -273,6 +281,7 @@ class _Trainer:
             loss_state=flat(self.loss_states),
             sampler_state=self.sampler_state,
             provenance=provenance(data=self.data_hash).to_json(),
+            training=self.training,
         )
 
     def _finish(self) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 from keypatch.errors import DataError
 from keypatch.files import Format, hash_file, reading, write_json
+from keypatch.patches.sources import TrainingSet
 
 WEIGHTS = Path(__file__).parent / "weights"  # <name>.safetensors and its card <name>.json
 FORMAT = Format("keypatch-card", 1, "card of a descriptor")
@@ -24,9 +25,10 @@ class Card:
     terms: str = ""  # of the weights and of the data they were trained on
     weights_hash: str = ""  # SHA-256 of the weight file
     scores: Mapping[str, float] = field(default_factory=dict)  # fractions, under the names of the result files
+    training: tuple[TrainingSet, ...] = ()  # as far as it was recorded
 
     def to_json(self) -> dict[str, Any]:
-        return {**FORMAT.head(), **asdict(self)}
+        return {**FORMAT.head(), **asdict(self), "training": [each.to_json() for each in self.training]}
 
     def save(self, path: Path) -> None:
         write_json(path, self.to_json())
@@ -35,7 +37,18 @@ class Card:
     def load(cls, path: Path) -> "Card":
         value = FORMAT.read_json(path)
         with reading(path, FORMAT.title):
-            return cls(**{entry.name: value[entry.name] for entry in fields(cls) if entry.name in value})
+            known = {entry.name: value[entry.name] for entry in fields(cls) if entry.name in value}
+            return cls(**{**known, "training": training_of(value, path)})
+
+
+def training_of(card: Mapping[str, Any], place: Path) -> tuple[TrainingSet, ...]:
+    """The training sets that the card of a descriptor, or of a weight file, names; none of an older file.
+
+    Raises:
+        DataError: they are malformed.
+    """
+    with reading(place, FORMAT.title):
+        return tuple(TrainingSet.from_json(each) for each in card.get("training", ()))
 
 
 HANDMADE = (

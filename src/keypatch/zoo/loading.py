@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 from keypatch.describers import Describer, SiftDescriber
 from keypatch.errors import DataError, KeypatchError
 from keypatch.files import hash_file
+from keypatch.patches.sources import TrainingSet
 from keypatch.settings import choose_from
-from keypatch.zoo.cards import HANDMADE, Card, shipped_cards, shipped_file
+from keypatch.zoo.cards import HANDMADE, Card, shipped_cards, shipped_file, training_of
 
 if TYPE_CHECKING:
     from keypatch.networks import NetworkSpec, PatchNetwork
@@ -40,7 +41,7 @@ def load(name: str | Path, device: str = "auto", precision: str = "auto") -> Des
 
     path = Path(name).expanduser()
     title = card.name if card else path.resolve().name if path.is_dir() else path.stem
-    return NetworkDescriber(load_network(name)[1], title, device=device, precision=precision)
+    return NetworkDescriber(load_network(name)[1], title, device, precision, load_training(name))
 
 
 def load_network(name: str | Path) -> "tuple[NetworkSpec, PatchNetwork]":
@@ -50,17 +51,8 @@ def load_network(name: str | Path) -> "tuple[NetworkSpec, PatchNetwork]":
         raise KeypatchError(
             f'"{name}" is hand-crafted and has no network. Name a trained one from `keypatch list descriptors`.'
         )
-    path = shipped_file(card) if card else Path(name).expanduser()
-    if not path.exists():
-        known = [each.name for each in names()]
-        raise KeypatchError(
-            f'There is no descriptor, run folder or weight file "{name}".'
-            f"{choose_from(str(name), known, '`keypatch list descriptors`')}"
-        )
-    if path.is_dir() and not (path / "recipe.toml").exists():
-        raise DataError(f"{path} has no recipe.toml, so it is not a run folder. Give a run folder or a file.")
-    kind = "run" if path.is_dir() else _format_of(path)
-    if kind in ("run", "keypatch-checkpoint"):
+    kind, path = ("keypatch-weights", shipped_file(card)) if card else _file(name)
+    if kind == "keypatch-checkpoint":
         from keypatch.training.checkpoints import load_run_weights
 
         return load_run_weights(path)
@@ -71,6 +63,37 @@ def load_network(name: str | Path) -> "tuple[NetworkSpec, PatchNetwork]":
     from keypatch.networks.published import load_published
 
     return load_published(path)
+
+
+def load_training(name: str | Path) -> tuple[TrainingSet, ...]:
+    """The sets that anything `load` takes was trained on, as far as its card or its file says."""
+    card = _card(name)
+    if card is not None:
+        return card.training
+    kind, path = _file(name)
+    if kind == "keypatch-checkpoint":
+        from keypatch.training.checkpoints import read_training
+
+        return read_training(path)
+    if kind == "keypatch-weights":
+        from keypatch.networks.weights import read_weights_card
+
+        return training_of(read_weights_card(path), path)
+    return ()
+
+
+def _file(name: str | Path) -> tuple[str, Path]:
+    """The format of what is not named in the zoo, a run folder's that of its checkpoints, and where it lies."""
+    path = Path(name).expanduser()
+    if not path.exists():
+        known = [each.name for each in names()]
+        raise KeypatchError(
+            f'There is no descriptor, run folder or weight file "{name}".'
+            f"{choose_from(str(name), known, '`keypatch list descriptors`')}"
+        )
+    if path.is_dir() and not (path / "recipe.toml").exists():
+        raise DataError(f"{path} has no recipe.toml, so it is not a run folder. Give a run folder or a file.")
+    return "keypatch-checkpoint" if path.is_dir() else _format_of(path), path
 
 
 def _card(name: str | Path) -> Card | None:
@@ -101,7 +124,8 @@ def pack(
     from keypatch.networks import save_weights
 
     spec, network = load_network(run)
-    card = Card(name, about, spec.dim, type(spec).__name__, trained_on, terms, scores=dict(scores or {}))
+    network_name, training = type(spec).__name__, load_training(run)
+    card = Card(name, about, spec.dim, network_name, trained_on, terms, scores=dict(scores or {}), training=training)
     weights = folder / f"{name}.safetensors"
     save_weights(weights, network, spec, card.to_json(), half=True)
     card = replace(card, weights_hash=hash_file(weights))

@@ -21,7 +21,6 @@ from keypatch.benchmarks.planar.homography import (
     evaluate_homographies,
     evaluate_homography,
 )
-from keypatch.benchmarks.planar.sequences import LARGE, PlanarSequence, read_planar_sequences
 from keypatch.benchmarks.result import Result
 from keypatch.benchmarks.stages import BenchmarkExtraction
 from keypatch.errors import DataError, KeypatchError
@@ -30,6 +29,7 @@ from keypatch.geometry import Keypoints, from_opencv
 from keypatch.matching.matching import Matching
 from keypatch.matching.neighbours import match_descriptors
 from keypatch.metrics import draw_counts, recall_area
+from keypatch.patches.planar_sequences import LARGE, PlanarSequence, read_planar_sequences
 from keypatch.zoo import load
 
 ONE_SEED = Homography(seeds=(0,), pictures=False)

@@ -1,11 +1,12 @@
 """Models from matches (ETH local feature evaluation, Schönberger et al. 2017): what COLMAP makes of them."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from keypatch.benchmarks.contamination import seen_photos
 from keypatch.benchmarks.eth.data import SfmSet, read_sfm_set
 from keypatch.benchmarks.eth.features import sfm_features
 from keypatch.benchmarks.eth.model import (
@@ -98,7 +99,8 @@ def evaluate_sfm(
             if settings.folder is not None:
                 write_eth_features(folder, features)
             write_all_matches(folder, features, scene.pairs, settings.matching, settings.minimum_matches, progress)
-            return _map_and_score(folder, scene, features, settings, progress)
+            result = _map_and_score(folder, scene, features, settings, progress)
+    return replace(result, contamination=seen_photos(source, scene.photos))
 
 
 def _map_and_score(

@@ -4,6 +4,7 @@ from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
 
+from keypatch.benchmarks.contamination import seen_strips
 from keypatch.benchmarks.hpatches.descriptors import StripDescriptors, find_whitening, whiten
 from keypatch.benchmarks.hpatches.distances import Distance
 from keypatch.benchmarks.hpatches.lists import PUBLIC_SEED, SEED, Tasks, draw_tasks, read_tasks, redraw_public_tasks
@@ -109,6 +110,7 @@ def evaluate_hpatches(
         curves=scored.curves,
         provenance=_provenance(source, descriptors, digest.hexdigest()),
         replicates=scored.replicates,
+        contamination=None if strips.is_csv else seen_strips(source, strips.folder, strips.names),
     )
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from keypatch.benchmarks.contamination import seen_strips
 from keypatch.benchmarks.hpatches.descriptors import SIDE, StripDescriptors
 from keypatch.benchmarks.hpatches.matching import match_strips
 from keypatch.benchmarks.hpatches.scores import KINDS, level_scores
@@ -49,6 +50,7 @@ def evaluate_rank1(
         scores=level_scores("rank1", np.array(shares), names),
         curves={},
         provenance=provenance_of(describer, digest.hexdigest()),
+        contamination=seen_strips(describer, folder, names),
     )
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from keypatch.benchmarks.contamination import seen_photos
 from keypatch.benchmarks.imc.bags import Bag, BagOutcome, find_bags, reconstruct_bag
 from keypatch.benchmarks.imc.covisibility import SHARED_POINTS, Pair, read_shared_points
 from keypatch.benchmarks.imc.features import ChallengeExtraction, scene_features
@@ -113,6 +114,7 @@ def evaluate_multiview(
         scores=bag_scores(outcomes),
         curves={},
         provenance=features.provenance(hash_folder(path for scene in scenes for path in scene.files)),
+        contamination=seen_photos(source, photos),
         replicates=bag_replicates(outcomes),
     )
 

@@ -10,6 +10,7 @@ from typing import Any
 import cv2
 import numpy as np
 
+from keypatch.benchmarks.contamination import seen_photos
 from keypatch.benchmarks.imc.covisibility import COVISIBILITIES, Pair, covisible_pairs
 from keypatch.benchmarks.imc.features import ChallengeExtraction, scene_features
 from keypatch.benchmarks.imc.relative_pose import match_views, score_views
@@ -108,6 +109,7 @@ def evaluate_stereo(
         scores=stereo_scores(outcomes),
         curves={"maa": stereo_curve(outcomes.values())},
         provenance=features.provenance(hash_folder(path for scene in scenes for path in scene.files)),
+        contamination=seen_photos(source, photos),
         replicates={f"maa{degrees}": stereo_replicates(outcomes.values(), degrees) for degrees in (10, 5)},
     )
 

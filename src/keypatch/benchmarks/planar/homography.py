@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from keypatch.benchmarks.contamination import seen_photos
 from keypatch.benchmarks.photo_features import photo_features, refuse_idle_extraction, resized
-from keypatch.benchmarks.planar.sequences import HPATCHES, LARGE, PlanarSequence, read_planar_sequences
 from keypatch.benchmarks.result import Replicates, Result
 from keypatch.benchmarks.stages import BenchmarkExtraction, recorded_matching, refuse_idle
 from keypatch.describers.protocol import Describer
@@ -25,6 +25,7 @@ from keypatch.matching.matching import Estimator, Matching, Model
 from keypatch.matching.neighbours import find_matches
 from keypatch.matching.verification import verify
 from keypatch.metrics import Curve, bootstrap, corner_error, recall_area, share_within, transfer_errors
+from keypatch.patches.planar_sequences import HPATCHES, LARGE, PlanarSequence, read_planar_sequences
 from keypatch.progress import Progress, track
 from keypatch.provenance import provenance
 from keypatch.settings import CheckedFields, option, other_default
@@ -106,6 +107,7 @@ def evaluate_homography(
         result,
         settings={**result.settings, **named},
         provenance=features.provenance(result.provenance.hashes["data"]),
+        contamination=seen_photos(source, photos),
     )
 
 

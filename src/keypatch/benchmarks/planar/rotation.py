@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keypatch.benchmarks.caching import KeptFeatures
+from keypatch.benchmarks.contamination import seen_photos
 from keypatch.benchmarks.result import Replicates, Result, provenance_of
 from keypatch.benchmarks.stages import BenchmarkExtraction
 from keypatch.describers.protocol import Describer
@@ -96,6 +97,7 @@ def evaluate_rotation(
         curves={f"share.{name}": Curve(degrees, row) for name, row in zip(turned, shares, strict=True)},
         provenance=provenance_of(describer, hash_folder(photo.path for photo in photos)),
         replicates=_replicates(list(turned.values()), shares),
+        contamination=seen_photos(describer, photos),
     )
 
 

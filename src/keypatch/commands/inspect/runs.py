@@ -1,5 +1,6 @@
 """Looking at what training and scoring write: runs, recipes, checkpoints, weights, cards, results."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from keypatch.benchmarks.result import load_result
@@ -8,12 +9,13 @@ from keypatch.commands.inspect.patches import Findings
 from keypatch.errors import DataError
 from keypatch.files import hash_file
 from keypatch.networks import NetworkSpec, PatchNetwork, load_published, load_weights, read_weights_card
+from keypatch.patches.sources import TrainingSet
 from keypatch.training import Recipe
 from keypatch.training.checkpoints import Checkpoint, find_checkpoints, load_checkpoint
 from keypatch.training.recipe import TRAINED
 from keypatch.training.recipe_files import read_recipe
 from keypatch.zoo import Card
-from keypatch.zoo.cards import shipped_file
+from keypatch.zoo.cards import shipped_file, training_of
 
 
 def look_at_run(folder: Path) -> Findings:
@@ -22,7 +24,9 @@ def look_at_run(folder: Path) -> Findings:
     if not checkpoints:
         yield DataError(f"{folder} has no checkpoint yet. Let it train on: keypatch train --resume {folder}")
         return
-    yield from _progress(load_checkpoint(checkpoints[-1]))
+    newest = load_checkpoint(checkpoints[-1])
+    yield from _progress(newest)
+    yield from _training_facts(newest.training)
     yield "newest weights", str(checkpoints[-1])
     log = folder / "log.jsonl"
     yield "log", f"{log} ({log.read_text(encoding='utf-8').count(chr(10)):,} records)" if log.exists() else "none"
@@ -32,6 +36,7 @@ def look_at_checkpoint(file: Path) -> Findings:
     checkpoint = load_checkpoint(file)
     yield from _recipe_facts(checkpoint.recipe)
     yield from _progress(checkpoint)
+    yield from _training_facts(checkpoint.training)
 
 
 def look_at_recipe(file: Path) -> Findings:
@@ -40,8 +45,11 @@ def look_at_recipe(file: Path) -> Findings:
 
 def look_at_weights(file: Path) -> Findings:
     yield from _network_facts(*load_weights(file))
-    for name, value in read_weights_card(file).items():
-        yield name, str(value)
+    card = read_weights_card(file)
+    for name, value in card.items():
+        if name != "training":
+            yield name, str(value)
+    yield from _training_facts(training_of(card, file))
     yield "SHA-256", hash_file(file)
 
 
@@ -65,11 +73,19 @@ def look_at_result(file: Path) -> Findings:
     result = load_result(file)
     yield "benchmark", result.benchmark
     yield "descriptor", result.descriptor
+    if result.contamination:
+        yield "marked", result.contamination.sentence()
     for name, setting in {**result.notes, **result.settings}.items():
         yield name, str(setting)
     for name, score in result.scores.items():
         yield name, find_score(name).text(score)
     yield "made", f"{result.provenance.date} by keypatch {result.provenance.version} ({result.provenance.command})"
+
+
+def _training_facts(training: Sequence[TrainingSet]) -> Findings:
+    for each in training:
+        images = f"{len(each.sources):,} images with fingerprints" if each.sources else "its images are not known"
+        yield "trained on", f"{each.name} ({images})"
 
 
 def _card_facts(card: Card) -> Findings:
@@ -79,6 +95,7 @@ def _card_facts(card: Card) -> Findings:
     for name, value in (("network", card.network), ("trained on", card.trained_on), ("terms", card.terms)):
         if value:
             yield name, value
+    yield from _training_facts(card.training)
     for name, score in card.scores.items():
         yield name, find_score(name).text(score)
     if card.weights_hash:

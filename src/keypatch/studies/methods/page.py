@@ -7,6 +7,7 @@ from pathlib import Path
 
 import jinja2
 
+from keypatch.benchmarks.contamination import MARK
 from keypatch.benchmarks.scores import find_score
 from keypatch.files import write_text
 from keypatch.reports.published import published_recipes
@@ -22,6 +23,7 @@ def write_methods_page(path: Path, table: Table) -> None:
     """As templates/methods.md has it."""
     rows = [row for line in table.lines for row in line.rows]
     columns, seconds = main_columns(table), table.equal_seconds
+    notes = [f"{MARK} {test}: {sentence}" for test, sentence in table.seen.items()]
     page = render_page(
         "methods.md",
         table=table,
@@ -29,7 +31,9 @@ def write_methods_page(path: Path, table: Table) -> None:
         ways=sorted({"{precision} on {device}, threads: {threads}".format(**row.run) for row in rows}),
         machines=sorted({str(row.provenance["machine"]) for row in rows}),
         embedded_test=EMBEDDED_TEST,
-        columns=columns,
+        heads=[marked_heading(table, column) for column in columns],
+        headline_heads=[marked_heading(table, column) for column in table.headlines],
+        notes=notes,
         ends=[
             [
                 line.recipe,
@@ -67,7 +71,9 @@ def render_page(template: str, **values: object) -> str:
 def _grid(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A table in Markdown, columns of numbers to the right."""
     columns = zip(*rows, strict=True)
-    sides = ["---:" if all(set(value) <= set("0123456789.,()- ") for value in column) else "---" for column in columns]
+    sides = [
+        "---:" if all(set(value) <= set(f"0123456789.,()- {MARK}") for value in column) else "---" for column in columns
+    ]
     return "\n".join(
         "| " + " | ".join(value.replace("|", "\\|").replace("\n", " ") for value in row) + " |"
         for row in (head, sides, *rows)
@@ -83,6 +89,11 @@ def heading(column: Column) -> str:
     """ "castle-test hard FPR95 %" of fpr95.hard_6000_6000_0, without what is only the size of the list."""
     score = find_score(column.score)
     return " ".join(filter(None, (column.test, score.of.split("_")[0], score.column)))
+
+
+def marked_heading(table: Table, column: Column) -> str:
+    """The heading, with a dagger where images of the test set were trained on."""
+    return f"{heading(column)} {MARK}" if column.test in table.seen else heading(column)
 
 
 def cell(column: Column, scores: Sequence[float]) -> str:

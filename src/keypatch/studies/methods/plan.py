@@ -7,8 +7,6 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from keypatch.benchmarks import Result, evaluate_rank1, evaluate_ubc
 from keypatch.benchmarks.hpatches.strips import EVERY, find_strips, hash_of_strips
 from keypatch.benchmarks.ubc import Ubc, hash_patches
@@ -21,6 +19,7 @@ from keypatch.patches import PatchSet, PatchSource, open_patches
 from keypatch.patches.hpatches import find_sequences
 from keypatch.patches.patch_set import JoinedSets
 from keypatch.patches.phototour import find_pair_lists
+from keypatch.patches.sources import identity_of
 from keypatch.recipes import RECIPES, find_recipe
 from keypatch.settings import apply_settings, option
 from keypatch.studies.methods.table import STUDY, Trial, load_trial, read_conditions
@@ -33,7 +32,6 @@ from keypatch.training.recipe_files import recipe_to_toml
 SHARES = (0.25, 0.5, 0.75, 1.0)  # of the run, at which it is scored
 OPTIONS = {"pairs": "--pairs", "seed": "--seed", "sampler.pairs": "--batch"}  # what the setup says, not --set
 EMBEDDED_TEST = "embedded-test"
-CHUNK = 4096  # patches compared at once
 SCORES_ONLY = Ubc(intervals=False, pictures=False)
 
 
@@ -87,15 +85,7 @@ class TestData:
         if isinstance(self.data, Path):
             return self.data.resolve() == place
         same_place = self.data.folder is not None and self.data.folder.resolve() == place
-        return same_place or _are_equal(self.data, patches)
-
-
-def _are_equal(first: PatchSet, second: PatchSet) -> bool:
-    """Whether two sets hold the same patches of the same points, wherever they lie."""
-    if first.patches.shape != second.patches.shape or not np.array_equal(first.point_id, second.point_id):
-        return False
-    chunks = (slice(start, start + CHUNK) for start in range(0, len(first), CHUNK))
-    return all(np.array_equal(first.patches[chunk], second.patches[chunk]) for chunk in chunks)
+        return same_place or identity_of(self.data) == identity_of(patches)
 
 
 def open_tests(

@@ -148,7 +148,8 @@ def _score(plan: MethodsPlan, row: Trial, recipe: Recipe, progress: Progress) ->
             milestone = row.at(share) or _reached(file, share)
             scored = replace(milestone, scores={**milestone.scores, test.name: dict(result.scores)})
             hashes = {**row.tests, test.name: result.provenance.hashes["data"]}
-            row = replace(row.with_milestone(scored), tests=hashes)
+            seen = {test.name: result.contamination.sentence()} if result.contamination else {}
+            row = replace(row.with_milestone(scored), tests=hashes, seen={**row.seen, **seen})
             row.save(plan.rows_folder)
 
 

@@ -49,6 +49,7 @@ class Trial:
     tests: Mapping[str, str] = field(default_factory=dict)  # SHA-256 of the data of each test set
     provenance: Mapping[str, Any] = field(default_factory=dict)  # of the training
     recipe_toml: str = ""
+    seen: Mapping[str, str] = field(default_factory=dict)  # by test set: which of its images were trained on
 
     @property
     def name(self) -> str:
@@ -205,6 +206,11 @@ class Table:
         """How long the shortest training took: the time at which all can be compared."""
         return min((seconds for line in self.lines for seconds in line.seconds), default=math.nan)
 
+    @property
+    def seen(self) -> dict[str, str]:
+        """By test set that shares images with the training: the sentence that says so."""
+        return {test: sentence for line in self.lines for row in line.rows for test, sentence in row.seen.items()}
+
     def error(self, line: RecipeRow) -> float:
         return _error(line, self.order)
 
@@ -227,7 +233,8 @@ class Table:
         unfinished = [{"recipe": row.recipe, "seed": row.seed, "failed": row.failed} for row in self.unfinished]
         head = {**TABLE.head(), "conditions": dict(self.conditions)}
         seconds = number_or_none(self.equal_seconds)
-        write_json(path, {**head, "equal_seconds": seconds, "recipes": recipes, "unfinished": unfinished})
+        rest = {"recipes": recipes, "unfinished": unfinished, "seen": self.seen}
+        write_json(path, {**head, "equal_seconds": seconds, **rest})
 
     def _scores(self, line: RecipeRow) -> dict[str, dict[str, Any]]:
         by_test: dict[str, dict[str, Any]] = {}

@@ -4,6 +4,8 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from keypatch.benchmarks.contamination import MARK
+from keypatch.benchmarks.result import marked
 from keypatch.files import write_text
 from keypatch.reports.published import published_rows
 from keypatch.studies.methods.page import render_page
@@ -32,14 +34,25 @@ def write_ubc_page(path: Path, rows: Sequence[UbcRow], pair_list: str) -> None:
         intervals=[[name, *_interval_cells(scored, fpr95)] for name, scored in last.items()],
         best=scores(best),
         kept=[f"{name}: {count}" for name, count in counts.items()],
+        notes=seen_notes(rows),
         published=_published(),
     )
     write_text(path, page)
 
 
+def seen_notes(rows: Sequence[UbcRow]) -> list[str]:
+    """A sentence for each marked result of the last checkpoints."""
+    return [
+        f"{MARK} {row.name}, {split}: {result.contamination.sentence()}"
+        for row in rows
+        for split, result in row.last().items()
+        if result.contamination
+    ]
+
+
 def score_cells(scored: Scored, score: str) -> list[str]:
     """The six columns and the mean; empty where there is no such number, "-" where it is still missing."""
-    cells = _placed(scored, lambda split: _percent(scored[split].scores[score]))
+    cells = _placed(scored, lambda split: marked(_percent(scored[split].scores[score]), scored[split]))
     return [*cells, _percent(mean_score(scored, score))]
 
 

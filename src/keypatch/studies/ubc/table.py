@@ -157,6 +157,7 @@ def _scores(scored: Scored, score: str, with_intervals: bool) -> dict[str, Any]:
     whole = mean_replicates(scored, score) if with_intervals else None
     entries: dict[str, Any] = {
         _column(split): _entry(result.scores[score], result.interval(score) if with_intervals else None)
+        | ({"contamination": result.contamination.to_json()} if result.contamination else {})
         for split, result in sorted(scored.items(), key=lambda item: columns_of(scored).index(item[0]))
     }
     return {**entries, "mean": _entry(mean_score(scored, score), whole.interval() if whole else None)}

@@ -6,12 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
-from keypatch.benchmarks.photo_features import resized_size
 from keypatch.errors import DataError
-from keypatch.features import Photo
 from keypatch.files import require_folder
 from keypatch.geometry.homographies import Matrix, read_matrix
-from keypatch.images import SUFFIXES, read_header
+from keypatch.images import SUFFIXES, Photo, read_header, resized_size
 
 # HPatches sequences of very large photographs, which everybody leaves out since D2-Net
 LARGE = {

@@ -1,7 +1,7 @@
 """Classes of patches from single photographs: one interest point seen in several random views."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import cv2
@@ -21,7 +21,6 @@ from keypatch.geometry import (
     transform_keypoints,
 )
 
-PATCH_SIGMAS = 24.0
 SIDE = 64
 
 
@@ -49,6 +48,7 @@ class Making:
     jitter: Jitter = field(default_factory=lambda: Jitter(math.radians(15), 0.2, 0.15, 1.0))
     view_range: ViewRange = field(default_factory=ViewRange)
     changes: PhotoChanges = field(default_factory=PhotoChanges)
+    patch_sigmas: float = 24.0  # the side of a patch
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,17 +77,23 @@ def make_classes(photos: Sequence[NDArray[np.uint8]], making: Making, seed: Sequ
     )
 
 
-def find_points(photo: NDArray[np.uint8], making: Making) -> Keypoints:
-    """Interest points whose patches lie inside the photograph, the strongest first, no two of them the same place."""
+def find_points(
+    photo: NDArray[np.uint8], making: Making, suits: Callable[[Keypoints], NDArray[np.bool_]] | None = None
+) -> Keypoints:
+    """Interest points whose patches lie inside the photograph, the strongest first, no two of them the same place.
+
+    `suits` says which of some points may be taken at all.
+    """
     found = detect_dog(photo, contrast_threshold=making.contrast, orientations="one")
-    corners = PATCH_SIGMAS / 2 * np.array([[-1, -1, 1, 1], [-1, 1, 1, -1]])
+    corners = making.patch_sigmas / 2 * np.array([[-1, -1, 1, 1], [-1, 1, 1, -1]])
     reached = found.xy[:, :, None] + found.frames() @ corners  # (n, 2, 4)
     height, width = photo.shape
     inside = np.all((reached >= 0) & (reached <= np.array([[width - 1], [height - 1]])), axis=(1, 2))
     found = found.take(inside & (found.sigma >= making.smallest_sigma))
+    found = found.take(suits(found)) if suits else found
     kept: list[int] = []
     for i in range(len(found)):
-        if np.all(_disc_overlap(found, i, np.array(kept, np.int64)) <= making.overlap):
+        if np.all(_disc_overlap(found, i, np.array(kept, np.int64), making.patch_sigmas / 2) <= making.overlap):
             kept.append(i)
         if len(kept) == making.points:
             break
@@ -97,16 +103,17 @@ def find_points(photo: NDArray[np.uint8], making: Making) -> Keypoints:
 def _classes_of_photo(photo: NDArray[np.uint8], making: Making, seed: Sequence[int]) -> MadeClasses:
     points = find_points(photo, making)
     height, width = photo.shape
-    patches, frames, overlaps = [cut_patches(photo, points, PATCH_SIGMAS, SIDE)], [points], [np.ones(len(points))]
+    patches, frames = [cut_patches(photo, points, making.patch_sigmas, SIDE)], [points]
+    overlaps = [np.ones(len(points))]
     for number in range(1, making.views):
         rng = np.random.default_rng([*seed, number])
         view = random_homography(rng, (width, height), making.view_range)
         image = change_photo(render_view(photo, view), making.changes, rng)
         exact = transform_keypoints(view.homography, points)
         used = jitter_keypoints(exact, making.jitter, rng)
-        patches.append(cut_patches(image, used, PATCH_SIGMAS, SIDE))
+        patches.append(cut_patches(image, used, making.patch_sigmas, SIDE))
         frames.append(used)
-        overlaps.append(frame_overlap(exact, used, PATCH_SIGMAS / 2))
+        overlaps.append(frame_overlap(exact, used, making.patch_sigmas / 2))
     by_class = np.arange(making.views * len(points)).reshape(making.views, -1).T.ravel()  # a point's views together
     view_number = np.repeat(np.arange(making.views), len(points))[by_class]
     return MadeClasses(
@@ -123,9 +130,9 @@ def _joined(parts: Sequence[Keypoints]) -> Keypoints:
     return Keypoints.from_frames(np.concatenate([p.xy for p in parts]), np.concatenate([p.frames() for p in parts]))
 
 
-def _disc_overlap(keypoints: Keypoints, one: int, others: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Intersection over union of one keypoint's disc, inscribed in its patch, with those of others."""
-    radius = PATCH_SIGMAS / 2 * keypoints.sigma.astype(np.float64)
+def _disc_overlap(keypoints: Keypoints, one: int, others: NDArray[np.int64], reach: float) -> NDArray[np.float64]:
+    """Intersection over union of one keypoint's disc of `reach` sigmas with those of others."""
+    radius = reach * keypoints.sigma.astype(np.float64)
     a, b = radius[one], radius[others]
     apart = np.hypot(keypoints.x[others] - keypoints.x[one], keypoints.y[others] - keypoints.y[one]).astype(np.float64)
     apart = np.clip(apart, np.abs(a - b) + 1e-9, a + b)  # one inside the other, or separate: the same area as touching

@@ -9,9 +9,9 @@ import skimage.data
 from PIL import Image
 
 from keypatch.benchmarks.photo_features import resized
-from keypatch.benchmarks.planar.sequences import read_planar_sequences
 from keypatch.errors import DataError
 from keypatch.geometry import apply_homography
+from keypatch.patches.planar_sequences import read_planar_sequences
 
 LAYOUTS = {
     "HPatches": (["1.ppm", "2.ppm", "3.ppm"], ["H_1_2", "H_1_3"]),
