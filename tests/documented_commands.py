@@ -30,6 +30,7 @@ from skimage import data
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 COMMANDS = {
+    "build",
     "describe",
     "doctor",
     "evaluate",

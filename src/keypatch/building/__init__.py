@@ -1,0 +1,1 @@
+"""Photos to a patch set to train on: classes of patches, their card and their page."""
