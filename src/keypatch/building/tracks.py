@@ -30,6 +30,7 @@ Mask = NDArray[np.bool_]
 RECONSTRUCTION = "reconstruction"  # the folder that the model is made in
 MOST_EXHAUSTIVE = 100  # photos: of more, each is matched with the next ones only
 SEQUENCE = "sequence:20"
+SAME_TURN = np.pi / 4  # of two detections: more, and they are different orientations of one place
 ANOTHER_RUN = 1.0  # pixels between a model's observation and the keypoint of its number: more, and they do not belong
 
 
@@ -49,6 +50,9 @@ class Tracks(CheckedFields):
     )
     track_length: int = option(3, "Fewest photos that see a point.", least=2)
     reprojection_error: float = option(2.0, "Largest distance in pixels from where the model sees the point.", above=0)
+    held_out_error: float = option(
+        3.0, "Largest distance in pixels from where the point's other views alone see it.", above=0
+    )
     smallest_angle: float = option(
         2.0,
         "Leave out points whose views differ by less than so many degrees: they are too easy, and inexact.",
@@ -227,16 +231,17 @@ class _Rows:
     reach: Float64  # (n,) what a pixel covers at the point: depth over focal length
     camera: Int64  # (n,) number in `cameras`
     cameras: tuple[tuple[Camera, Pose], ...]
+    bearing: Float64  # (n, 3) unit, in the world: where the camera sees it
 
     def take(self, rows: Any, first: int = 0) -> _Rows:
         """Some rows, points numbered from `first` instead of 0."""
-        columns = ("image", "keypoint", "seen_at", "error", "xyz", "ray", "reach", "camera")
+        columns = ("image", "keypoint", "seen_at", "error", "xyz", "ray", "reach", "camera", "bearing")
         taken = {name: getattr(self, name)[rows] for name in columns}
         return _Rows(point=self.point[rows] + first, cameras=self.cameras, **taken)
 
     @staticmethod
     def join(parts: Sequence[_Rows]) -> _Rows:
-        columns = ("point", "image", "keypoint", "seen_at", "error", "xyz", "ray", "reach")
+        columns = ("point", "image", "keypoint", "seen_at", "error", "xyz", "ray", "reach", "bearing")
         joined = {name: np.concatenate([getattr(part, name) for part in parts]) for name in columns}
         starts = np.cumsum([0, *(len(part.cameras) for part in parts)])
         camera = np.concatenate([part.camera + start for part, start in zip(parts, starts, strict=False)])
@@ -248,7 +253,8 @@ def _rows_of(model: SparseModel, numbers: Mapping[str, int], options: Tracks, co
     cameras = tuple(model.cameras.values())
     image = np.array([numbers.get(name, -1) for name in model.cameras], np.int64)[model.seen_by]
     xyz = model.points.xyz[model.seen]
-    error, ray, reach = np.full(len(image), np.inf), np.empty((len(image), 3)), np.ones(len(image))
+    error, reach = np.full(len(image), np.inf), np.ones(len(image))
+    ray, bearing = np.zeros((2, len(image), 3))
     for number, (camera, pose) in enumerate(cameras):
         here = np.flatnonzero(model.seen_by == number)
         if isinstance(camera, StandIn):  # what such a camera sees nobody knows
@@ -256,22 +262,63 @@ def _rows_of(model: SparseModel, numbers: Mapping[str, int], options: Tracks, co
         local = xyz[here] @ pose.rotation.T + pose.translation
         apart = np.linalg.norm(project(local, camera) - model.place[here], axis=1)
         error[here] = np.where(np.isnan(apart), np.inf, apart)
+        bearing[here] = _bearings(model.place[here], camera) @ pose.rotation
         towards = pose.centre - xyz[here]
         ray[here] = towards / np.maximum(np.linalg.norm(towards, axis=1, keepdims=True), 1e-12)
         reach[here] = np.maximum(local[:, 2], 1e-12) / np.sqrt(camera.focal[0] * camera.focal[1])
-    rows = _Rows(model.seen, image, model.keypoint, model.place, error, xyz, ray, reach, model.seen_by, tuple(cameras))
-    views = np.unique(np.stack([model.seen, model.seen_by]), axis=1)[0]
-    long = np.bincount(views, minlength=len(model.points.xyz))[model.seen] >= options.track_length
-    steps = {
-        "observations in photos that are not there": image >= 0,
-        f"observations of points seen by fewer than {options.track_length} photos": long,
-        f"observations more than {options.reprojection_error:g} pixels off": error <= options.reprojection_error,
-    }
-    kept = np.ones(len(image), np.bool_)
-    for name, passes in steps.items():
-        counts[name] = counts.get(name, 0) + int(np.sum(kept & ~passes))
-        kept &= passes
-    return rows.take(kept)
+    rows = _Rows(
+        model.seen, image, model.keypoint, model.place, error, xyz, ray, reach, model.seen_by, tuple(cameras), bearing
+    )
+
+    def keep(name: str, kept: Mask) -> None:
+        nonlocal rows
+        counts[name] = counts.get(name, 0) + int(np.sum(~kept))
+        rows = rows.take(kept)
+
+    most = options.held_out_error
+    keep("observations in photos that are not there", rows.image >= 0)
+    keep(f"observations more than {options.reprojection_error:g} pixels off", rows.error <= options.reprojection_error)
+    keep(
+        f"observations more than {most:g} pixels from where the point's other views see it",
+        _agree_with_others(rows, most),
+    )
+    views = np.unique(np.stack([rows.point, rows.image]), axis=1)[0]
+    long = np.bincount(views, minlength=len(model.points.xyz))[rows.point] >= options.track_length
+    keep(f"observations of points seen, as exactly, by fewer than {options.track_length} photos", long)
+    return rows
+
+
+def _agree_with_others(rows: _Rows, most: float) -> Mask:
+    """(n,) the rows left when the worst of each point goes as long as it is farther off than so many pixels.
+
+    A point is triangulated anew without each of its views, from three views on. What slides along an epipolar line fits
+    a model that has bent the point towards it, but not the other views.
+    """
+    kept = np.ones(len(rows.point), np.bool_)
+    centres = np.array([pose.centre for _, pose in rows.cameras])[rows.camera]
+    across = np.eye(3) - rows.bearing[:, :, None] * rows.bearing[:, None, :]  # what is seen of a step in space
+    across /= rows.reach[:, None, None] ** 2  # in pixels
+    pulled = np.einsum("nij,nj->ni", across, centres - rows.xyz)  # from the model's own place: small numbers
+    while True:
+        here = np.flatnonzero(kept)
+        _, inverse, sizes = np.unique(rows.point[here], return_inverse=True, return_counts=True)
+        matrices, vectors = np.zeros((len(sizes), 3, 3)), np.zeros((len(sizes), 3))
+        np.add.at(matrices, inverse, across[here])
+        np.add.at(vectors, inverse, pulled[here])
+        rest = matrices[inverse] - across[here]
+        rest += 1e-9 * np.trace(rest, axis1=1, axis2=2)[:, None, None] * np.eye(3)
+        checked = sizes[inverse] >= 3
+        rest[~checked] = np.eye(3)
+        place = np.linalg.solve(rest, (vectors[inverse] - pulled[here])[:, :, None])[:, :, 0]
+        seen = rows.bearing[here]
+        away = place - (centres[here] - rows.xyz[here])
+        off = np.linalg.norm(away - np.sum(away * seen, axis=1, keepdims=True) * seen, axis=1) / rows.reach[here]
+        off = np.where(checked, off, 0.0)
+        worst = _largest_of(off, rows.point[here]) == np.arange(len(here))
+        gone = worst & (off > most)
+        if not gone.any():
+            return kept
+        kept[here[gone]] = False
 
 
 def _apart_from(
@@ -377,16 +424,29 @@ def _detected(
 
 
 def _agreeing(found: Observations, which: Int64, seen_at: Float64) -> Int64:
-    """Of several detections at a place the one that agrees in scale and angle with the point's surest."""
+    """One detection of each observation: those that agree best in scale and angle; none where the angle does not.
+
+    `found` has all detections near the observations, `which` their observations. Each detection of a point is tried as
+    the one that the others are chosen by.
+    """
     apart = np.linalg.norm(found.keypoints.xy - seen_at[which], axis=1)
     size = np.log2(found.keypoints.sigma * found.reach)
-    order = np.lexsort((apart, found.point_id))
-    _, first, inverse = np.unique(found.point_id[order], return_index=True, return_inverse=True)
-    sure = np.empty(len(order), np.int64)
-    sure[order] = order[first][inverse]
-    cost = apart + np.abs(size - size[sure]) + np.abs(turns(found, np.arange(len(which)), sure)) / (np.pi / 4)
-    best = np.lexsort((cost, which))
-    return np.sort(best[np.unique(which[best], return_index=True)[1]])
+    order = np.argsort(found.point_id, kind="stable")
+    starts = np.unique(found.point_id[order], return_index=True)[1]
+    chosen = list[Int64]()
+    for members in np.split(order, starts[1:]):
+        one, other = (each.ravel() for each in np.meshgrid(members, members, indexing="ij"))
+        turned = np.abs(turns(found, one, other)) / SAME_TURN
+        cost = apart[one] + np.abs(size[one] - size[other]) + np.minimum(turned, 2)
+        cost, turned = (each.reshape(len(members), -1) for each in (cost, turned))
+        rows, inverse = np.unique(which[members], return_inverse=True)
+        best = np.full((len(rows), len(members)), np.inf)
+        np.minimum.at(best, inverse, cost)
+        sure = int(np.argmin(best.sum(axis=0)))
+        first = np.lexsort((cost[:, sure], which[members]))
+        first = first[np.unique(which[members][first], return_index=True)[1]]
+        chosen.append(members[first[turned[first, sure] <= 1]])
+    return np.sort(np.concatenate(chosen))
 
 
 def _upward(rows: _Rows, keypoints: Keypoints) -> Float64:
