@@ -25,7 +25,7 @@ WALLS = (
 EXTENT = (8.0, 4.2)  # of a wall along its axes
 QUICK = {  # how `build` is told to make a model of it in seconds
     "describer": "rootsift",
-    "extraction": kp.Extraction(keypoints=1200),
+    "extraction": kp.Extraction(keypoints=900),
     "mapping": kp.Mapping(focal=FOCAL, share_camera=True),
 }
 

@@ -65,7 +65,8 @@ def test_planted_noise_is_estimated_by_angles_in_space(built: kp.BuiltSet, share
 def test_planted_patches_are_the_most_suspicious(built: kp.BuiltSet) -> None:
     patches = kp.open_patches(built.folder)
     noisy, wrong = planted(patches.point_id, 0.01, 2)
-    points, distance = suspicion(patches.patches, noisy, ROOTSIFT, np.random.default_rng(0))
+    points, oddest, distance = suspicion(patches.patches, noisy, ROOTSIFT, np.random.default_rng(0))
+    assert np.array_equal(noisy[oddest], points)
     assert np.all(np.diff(distance) <= 0) and len(points) == len(np.unique(noisy))
     worst = set(points[: len(wrong)].tolist())
     assert np.mean([int(noisy[patch]) in worst for patch in wrong]) > 0.7

@@ -37,7 +37,7 @@ def misplaced(folder: Path, room: Room) -> np.ndarray:
 
 def test_every_class_shows_one_place_of_the_room(built: kp.BuiltSet, room: Room) -> None:
     off = misplaced(built.folder, room)
-    assert len(off) > 3000 and off.max() < 3 and np.quantile(off, 0.99) < 0.6  # of 24 sigmas that a patch is wide
+    assert len(off) > 2500 and off.max() < 3 and np.quantile(off, 0.99) < 0.6  # of 24 sigmas that a patch is wide
 
 
 def test_what_slides_along_an_epipolar_line_is_left_out(built: kp.BuiltSet, room: Room, tmp_path: Path) -> None:
@@ -50,7 +50,7 @@ def test_what_slides_along_an_epipolar_line_is_left_out(built: kp.BuiltSet, room
 def test_a_class_has_two_patches_or_more_and_one_of_a_photo(built: kp.BuiltSet) -> None:
     patches = kp.open_patches(built.folder)
     sizes = np.unique(patches.point_id, return_counts=True)[1]
-    assert sizes.min() >= 2 and len(sizes) > 800
+    assert sizes.min() >= 2 and len(sizes) > 500
     both = np.stack([patches.point_id, patches.image_id])
     assert np.unique(both, axis=1).shape[1] == len(patches)
     assert np.array_equal(np.unique(patches.point_id), np.arange(len(sizes)))

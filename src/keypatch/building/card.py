@@ -34,7 +34,7 @@ class Quality:
     """What was measured on the patches of one set."""
 
     noise: LabelNoise
-    suspicious: Sequence[tuple[int, float]]  # points, the worst first, and how far their oddest patch is
+    suspicious: Sequence[tuple[int, int, float]]  # points, the worst first, their oddest patch and how far it is
     rootsift: Mapping[str, float]  # FPR95 by pair list
     coinciding: Int64  # (m, 2) points that share much of a patch
     angles: NDArray[np.float64]  # (points,) widest angle between views, degrees; nan where it is not known
@@ -47,11 +47,11 @@ def measure(
     """The quality of a set by RootSIFT, which learned from no photo and had no part in making it."""
     judge = SiftDescriber(root=True)
     first = np.unique(rows.point_id, return_index=True)[1]
-    points, worst = suspicion(patches, rows.point_id, judge, rng)
+    suspects = zip(*(each[:SUSPICIOUS].tolist() for each in suspicion(patches, rows.point_id, judge, rng)), strict=True)
     largest, smallest = (_of_points(reduce, rows) for reduce in (np.maximum, np.minimum))
     return Quality(
         noise=estimate_label_noise(patches, rows.point_id, judge, rng, rows),
-        suspicious=list(zip(points[:SUSPICIOUS].tolist(), worst[:SUSPICIOUS].tolist(), strict=True)),
+        suspicious=list(suspects),
         rootsift={each.name: _fpr95(patches, each, judge) for each in lists},
         coinciding=coinciding_points(rows, QUARTER),
         angles=widest_angles(rows)[first],
@@ -144,7 +144,9 @@ def make_card(
             "one scale; never a pair of the hard list",
         },
         "rootsift_fpr95": dict(quality.rootsift),
-        "suspicious_classes": [{"point": point, "distance": round(far, 3)} for point, far in quality.suspicious],
+        "suspicious_classes": [
+            {"point": point, "patch": patch, "distance": round(far, 3)} for point, patch, far in quality.suspicious
+        ],
         "warnings": warnings_of(rows, quality),
     }
 

@@ -112,8 +112,8 @@ def describe_rows(
 
 def suspicion(
     patches: NDArray[np.uint8], point_id: Int64, describer: Describer, rng: np.random.Generator
-) -> tuple[Int64, Float64]:
-    """Points, the most suspicious first, and how far their oddest patch is from their middle one.
+) -> tuple[Int64, Int64, Float64]:
+    """Points, the most suspicious first, their oddest patch, and how far it is from their middle one.
 
     Of a large set a sample of points. The distance is in units of the median distance of two different points.
     """
@@ -125,9 +125,12 @@ def suspicion(
     described = describe_rows(patches, rows, describer)
     scale = float(np.median(np.linalg.norm(described - np.roll(described, len(rows) // 2, axis=0), axis=1)))
     starts = np.unique(point_id[rows], return_index=True)[1]
-    worst = np.empty(len(some))
-    for number, members in enumerate(np.split(described, starts[1:])):
+    worst, oddest = np.empty(len(some)), np.empty(len(some), np.int64)
+    for number, (members, here) in enumerate(
+        zip(np.split(described, starts[1:]), np.split(rows, starts[1:]), strict=True)
+    ):
         apart = np.linalg.norm(members[:, None] - members[None], axis=2)
-        worst[number] = apart[int(np.argmin(apart.sum(axis=1)))].max()
+        middle = apart[int(np.argmin(apart.sum(axis=1)))]
+        worst[number], oddest[number] = middle.max(), here[int(np.argmax(middle))]
     order = np.argsort(-worst, kind="stable")
-    return points[some][order], worst[order] / max(scale, 1e-9)
+    return points[some][order], oddest[order], worst[order] / max(scale, 1e-9)

@@ -60,14 +60,16 @@ def _shown(card: Mapping[str, Any], patches: NDArray[np.uint8], rows: Observatio
     rng = np.random.default_rng(seed)
     chosen = np.sort(rng.permutation(rows.points)[:RANDOM])
     images = card["images"]
-    far = {each["point"]: each["distance"] for each in card["suspicious_classes"]}
     return {
         "part": card["part"],
         "warnings": card["warnings"],
         "facts": _facts(card),
         "left_out": card["counts"]["left_out"],
         "sizes": _bars(card["counts"]["class_sizes"]),
-        "suspicious": [_strip(point, patches, rows, images, f"{far[point]:.2f}") for point in far],
+        "suspicious": [
+            _strip(each["point"], patches, rows, images, f"{each['distance']:.2f}", each["patch"])
+            for each in card["suspicious_classes"]
+        ],
         "random": [_strip(point, patches, rows, images) for point in chosen.tolist()],
     }
 
@@ -101,17 +103,26 @@ def _bars(sizes: Mapping[str, int]) -> list[Bar]:
     return [Bar(size, count, round(100 * count / highest, 2)) for size, count in sizes.items()]
 
 
-def _strip(point: int, patches: NDArray[np.uint8], rows: Observations, images: Sequence[str], note: str = "") -> Strip:
-    start, end = np.searchsorted(rows.point_id, [point, point + 1])
-    members = np.arange(start, end)[:MOST_PATCHES]
+def _strip(
+    point: int,
+    patches: NDArray[np.uint8],
+    rows: Observations,
+    images: Sequence[str],
+    note: str = "",
+    oddest: int | None = None,
+) -> Strip:
+    """Some patches of a point, the oddest last."""
+    start, end = (int(each) for each in np.searchsorted(rows.point_id, [point, point + 1]))
+    members = [row for row in range(start, end) if row != oddest][: MOST_PATCHES - (oddest is not None)]
+    members += [] if oddest is None else [oddest]
     side = patches.shape[1]
     sheet = np.full((side, len(members) * (side + GAP) - GAP), 255, np.uint8)
-    for place, member in enumerate(members.tolist()):
+    for place, member in enumerate(members):
         sheet[:, place * (side + GAP) : place * (side + GAP) + side] = patches[member]
     file = io.BytesIO()
     Image.fromarray(sheet).save(file, "PNG", optimize=True)
-    first = rows.keypoints.take([int(start)])
-    where = f"{images[int(rows.image_id[start])]} ({first.x[0]:.0f}, {first.y[0]:.0f})"
+    first = rows.keypoints.take([members[0]])
+    where = f"{images[int(rows.image_id[members[0]])]} ({first.x[0]:.0f}, {first.y[0]:.0f})"
     more = f", {end - start} patches" if end - start > MOST_PATCHES else ""
     label = f"{point}{more} · {where}" + (f" · {note}" if note else "")
     return Strip(label, f"data:image/png;base64,{base64.b64encode(file.getvalue()).decode('ascii')}", sheet.shape[1])
