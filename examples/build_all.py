@@ -14,6 +14,8 @@ import time
 from pathlib import Path
 
 import keypatch as kp
+from keypatch.cli.main import answer
+from keypatch.errors import Interrupted
 from keypatch.images import SUFFIXES
 from keypatch.progress import ProgressBar
 
@@ -62,6 +64,8 @@ def build_scene(name: str, photos: Path, out: Path, arguments: argparse.Namespac
                 mapping=kp.Mapping(share_camera=name in arguments.share_camera),
                 progress=progress,
             )
+        except Interrupted:
+            raise
         except kp.KeypatchError as error:
             return {"scene": name, "minutes": minutes(start), "remark": str(error).replace("\n", " ")}
     cards = list(made.cards.values())
@@ -112,4 +116,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(answer(main, sys.argv[1:]))

@@ -10,6 +10,7 @@ from PIL import Image
 from room_fixtures import QUICK, VIEWS, K, Room
 
 import keypatch as kp
+from keypatch.building.projection import _is_before
 from keypatch.errors import DataError, KeypatchError
 
 pycolmap = pytest.importorskip("pycolmap")
@@ -203,6 +204,27 @@ def test_a_model_of_other_photos_or_other_keypoints_is_refused(
     with pytest.raises(KeypatchError, match="--database"):
         kp.build(room.photos, tmp_path / "out", kp.Tracks(database=features.path))
     assert not (tmp_path / "out").exists()
+
+
+def test_points_are_projected_into_photos_where_the_detector_missed_them(
+    built: kp.BuiltSet, room: Room, tmp_path: Path
+) -> None:
+    method = kp.Tracks(model=built.folder / "reconstruction", project=True)
+    made = kp.build(room.photos, tmp_path / "out", method)
+    off, before = misplaced(made.folder, room), misplaced(built.folder, room)
+    assert len(off) > 1.2 * len(before) and np.quantile(off, 0.99) < 1  # sigma
+    assert np.mean(off > 3) < 0.002  # at a wall's edge
+    noise = made.cards[""]["label_noise"]
+    assert noise["patches"] < 0.01 and noise["by_angles"]["patches"] < 0.01  # angles are carried over rightly
+    with pytest.raises(KeypatchError, match="--project or --all-models"):
+        kp.Tracks(project=True, all_models=True)
+
+
+def test_what_lies_behind_the_points_around_it_is_hidden() -> None:
+    seen, depth = np.array([[100.0, 100], [110, 100], [100, 110], [300, 300]]), np.array([2.0, 2.05, 1.98, 5])
+    places = np.array([[103.0, 103], [103, 103], [103, 103], [300, 302]])
+    shown = _is_before(places, np.array([2.0, 2.5, 1.2, 5]), np.full(4, 3.0), seen, depth)
+    assert shown.tolist() == [True, False, False, False]  # behind, before the surface, with one neighbour alone
 
 
 def test_nothing_is_cut_behind_a_mask(built: kp.BuiltSet, room: Room, tmp_path: Path) -> None:

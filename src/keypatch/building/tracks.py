@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
 from keypatch.building.observations import Found, Observations, Work, has_company, once_per_photo
+from keypatch.building.projection import add_projections
 from keypatch.colmap.cameras import Camera, StandIn, project, to_rays
 from keypatch.colmap.models import SparseModel, read_model
 from keypatch.errors import DataError, KeypatchError
@@ -71,7 +72,16 @@ class Tracks(CheckedFields):
         False, "If the scene fell apart, use the smaller models too, but for photos and points of larger ones."
     )
 
+    project: bool = option(
+        False, "Cut points also in photos that show them but where the detector missed them, at the projected place."
+    )
+
     __repr__ = brief
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.project and self.all_models:
+            raise KeypatchError("Points are projected within one model: leave out --project or --all-models.")
 
     def find(self, work: Work) -> Found:
         """The observations of the model's points, those that pass the thresholds."""
@@ -209,8 +219,12 @@ def _observations(
             f"No point of the model is seen by {options.track_length} of these photos within "
             f"{options.reprojection_error:g} pixels: {_told(counts)}. Loosen --track-length or --reprojection-error."
         )
-    found = _framed(rows, photos, made, options, work, counts)
-    return _by_views(found, options, counts)
+    found = _by_views(_framed(rows, photos, made, options, work, counts), options, counts)
+    if not options.project:
+        return found
+    posed = {numbers[name]: each for name, each in made.models[0].cameras.items() if name in numbers}
+    whole = {image: each for image, each in posed.items() if not isinstance(each.camera, StandIn)}
+    return add_projections(found, whole)
 
 
 def _told(counts: Mapping[str, int]) -> str:
