@@ -54,7 +54,8 @@ def test_verified_matches_become_classes_of_two(views: Path, room: Room, tmp_pat
         off.append(np.linalg.norm((K @ local)[:2] / local[2] - patches.keypoints.xy[other]))
     assert len(off) > 300 and np.quantile(off, 0.97) < 3  # along an epipolar line nothing verifies
     assert made.cards[""]["viewing_angle_degrees"] is None and made.cards[""]["label_noise"]["by_angles"] is None
-    assert made.cards[""]["found"] == {"pairs": 2, "pairs used": 2}
+    assert made.cards[""]["found"] == {"pairs": 2, "pairs used": 2, "aligned": False}
+    assert not made.cards[""]["label_noise"]["at_most"]
 
 
 def test_a_held_out_part_is_a_whole_pair(views: Path, tmp_path: Path) -> None:
@@ -124,7 +125,10 @@ def test_aligned_photos_are_cut_at_the_same_places(invert: bool, tmp_path: Path)
     assert len(first) > 300 and apart.max() < 2
     turn = np.angle(np.exp(1j * (first.angle - second.angle)))
     assert np.abs(turn).max() < 0.1 and np.abs(np.log(first.sigma / second.sigma)).max() < 0.1
+    noise = made.cards[""]["label_noise"]
+    assert noise["at_most"] and made.facts()["label noise"].startswith("at most")
     if invert:  # the change is kept, where matching would have found next to nothing
+        assert noise["patches"] > 0.2 and any("what has changed" in text for text in made.warnings)
         both = zip(patches.patches[::2], patches.patches[1::2], strict=True)
         assert np.median([np.corrcoef(one.ravel(), other.ravel())[0, 1] for one, other in both]) < -0.8
 

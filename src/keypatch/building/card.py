@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -42,15 +42,18 @@ class Quality:
 
 
 def measure(
-    patches: NDArray[np.uint8], rows: Observations, lists: Sequence[Pairs], rng: np.random.Generator
+    patches: NDArray[np.uint8], rows: Observations, lists: Sequence[Pairs], rng: np.random.Generator, changed: bool
 ) -> Quality:
-    """The quality of a set by RootSIFT, which learned from no photo and had no part in making it."""
+    """The quality of a set by RootSIFT, which learned from no photo and had no part in making it.
+
+    changed: patches of a point may look different by intent.
+    """
     judge = SiftDescriber(root=True)
     first = np.unique(rows.point_id, return_index=True)[1]
     suspects = zip(*(each[:SUSPICIOUS].tolist() for each in suspicion(patches, rows.point_id, judge, rng)), strict=True)
     largest, smallest = (_of_points(reduce, rows) for reduce in (np.maximum, np.minimum))
     return Quality(
-        noise=estimate_label_noise(patches, rows.point_id, judge, rng, rows),
+        noise=replace(estimate_label_noise(patches, rows.point_id, judge, rng, rows), changed=changed),
         suspicious=list(suspects),
         rootsift={each.name: _fpr95(patches, each, judge) for each in lists},
         coinciding=coinciding_points(rows, QUARTER),
@@ -89,7 +92,12 @@ def warnings_of(rows: Observations, quality: Quality) -> list[str]:
             f"The set is easy: RootSIFT errs in {hard:.2%} of the hard list{why}. Photos from more different places, "
             "or in another light, teach more."
         )
-    if quality.noise.patches > NOISY:
+    if quality.noise.patches > NOISY and quality.noise.changed:
+        told.append(
+            f"{quality.noise.patches:.0%} of the patches look unlike the other of their class. In aligned photos that "
+            "is what has changed, or a wrong alignment: look at the page."
+        )
+    elif quality.noise.patches > NOISY:
         told.append(
             f"About {quality.noise.patches:.0%} of the labels are wrong. Look at the most suspicious points on the "
             "page; --track-length 4 or a smaller --reprojection-error leave out doubtful ones, --masks a moving "

@@ -26,6 +26,10 @@ HOW = (
     "1 - sqrt(1 - w) the share of patches with a wrong label. Wrong patches that look alike (windows of one facade) "
     "are not seen."
 )
+CHANGED = (
+    " These photos were aligned and cut at the same places whatever they show: a changed appearance counts as wrong "
+    "here, so this is the most that can be wrong, not an estimate."
+)
 HOW_TURNED = (
     "The same pairs by what the reconstruction did not use: the angles of both keypoints, carried into space, differ "
     "by more than 60 degrees in two of three unrelated pairs and hardly ever in true ones."
@@ -41,6 +45,7 @@ class LabelNoise:
     pairs: int  # the sample
     descriptor: str
     turned: float | None  # the same by angles in space; None where views are not known
+    changed: bool = False  # patches of a point may look different by intent: then `patches` is the most it can be
 
     def to_json(self) -> dict[str, Any]:
         check = {"patches": self.turned, "how": HOW_TURNED}
@@ -49,7 +54,8 @@ class LabelNoise:
             "interval": list(self.interval),
             "pairs": self.pairs,
             "descriptor": self.descriptor,
-            "how": HOW.format(descriptor=self.descriptor),
+            "at_most": self.changed,
+            "how": HOW.format(descriptor=self.descriptor) + (CHANGED if self.changed else ""),
             "by_angles": None if self.turned is None else check,
         }
 

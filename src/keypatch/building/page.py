@@ -76,12 +76,12 @@ def _shown(card: Mapping[str, Any], patches: NDArray[np.uint8], rows: Observatio
 
 def _facts(card: Mapping[str, Any]) -> dict[str, str]:
     counts, noise = card["counts"], card["label_noise"]
-    low, high = noise["interval"]
+    (low, high), most = noise["interval"], "at most " if noise["at_most"] else ""
     facts = {
         "Patches": f"{counts['patches']:,} in {counts['classes']:,} classes, from {counts['photos']:,} photos",
         "Method": str(card["method"]),
         "Terms of the photos": str(card["terms"]),
-        "Label noise": f"{noise['patches']:.1%} of patches (95 % interval {low:.1%} to {high:.1%}), by "
+        "Label noise": f"{most}{noise['patches']:.1%} of patches (95 % interval {low:.1%} to {high:.1%}), by "
         f"{noise['pairs']:,} pairs and {noise['descriptor']}",
     }
     if noise["by_angles"]:

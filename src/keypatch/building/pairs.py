@@ -86,7 +86,7 @@ class PhotoPairs(CheckedFields):
                 rows, used = _aligned(pairs, keypoints, matched, numbers, self, read, work, counts)
             else:
                 rows, used = _matched(pairs, keypoints, matched, numbers, self, work, counts)
-        facts = {"pairs": len(pairs), "pairs used": used}
+        facts = {"pairs": len(pairs), "pairs used": used, "aligned": self.aligned}
         return Found(
             photos,
             sizes,

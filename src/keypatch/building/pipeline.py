@@ -67,7 +67,8 @@ class BuiltSet:
             low, high = noise["interval"]
             facts[f"patches{after}"] = f"{counts['patches']:,} in {counts['classes']:,} classes"
             facts[f"photos{after}"] = f"{counts['photos']:,}"
-            facts[f"label noise{after}"] = f"{noise['patches']:.1%} of patches ({low:.1%} to {high:.1%})"
+            most = "at most " if noise["at_most"] else ""
+            facts[f"label noise{after}"] = f"{most}{noise['patches']:.1%} of patches ({low:.1%} to {high:.1%})"
             if card["viewing_angle_degrees"]:
                 angle = card["viewing_angle_degrees"]
                 facts[f"viewing angle{after}"] = f"{angle['50%']:.1f}° median, {angle['95%']:.1f}° of one in 20 or more"
@@ -295,7 +296,7 @@ def _write_part(
     coinciding = coinciding_points(rows, QUARTER)
     size = int(settings["building.list_size"]) // 2
     lists: Sequence[Pairs] = draw_pair_lists(patches, rows.point_id, size, rng, coinciding)
-    quality = measure(patches, rows, lists, rng)
+    quality = measure(patches, rows, lists, rng, bool(found.facts.get("aligned")))
     card = make_card(found, rows, quality, sources, settings, left_out, part or None)
     card["provenance"] = provenance().to_json()
     write_phototour(

@@ -63,7 +63,8 @@ def _of_build(card: Mapping[str, Any]) -> Findings:
     yield "built by", f"method {card['method']}{part}"
     yield "sources", f"{len(card['sources']):,} photos with fingerprints"
     noise = card["label_noise"]
-    yield "label noise", f"{noise['patches']:.1%} of patches, by {noise['pairs']:,} pairs"
+    most = "at most " if noise["at_most"] else ""
+    yield "label noise", f"{most}{noise['patches']:.1%} of patches, by {noise['pairs']:,} pairs"
     for name, key in (("viewing angle", "viewing_angle_degrees"), ("scale change", "scale_change")):
         if card[key]:
             yield name, f"{card[key]['50%']:g} median, {card[key]['95%']:g} of one in 20 or more"
