@@ -103,6 +103,8 @@ def test_the_motion_of_another_band_is_found_by_edges() -> None:
 def test_unrelated_photos_and_large_motions_are_not_aligned() -> None:
     photo, other = (cv2.cvtColor(each(), cv2.COLOR_RGB2GRAY) for each in (data.coffee, data.chelsea))
     assert find_motion(photo, other[:, :400], NONE, PhotoPairs(aligned=True))[0] is None
+    assert find_motion(photo, cv2.flip(photo, 0), NONE, PhotoPairs(aligned=True))[0] is None
+    assert find_motion(photo, np.full_like(photo, 90), NONE, PhotoPairs(aligned=True))[0] is None
     far = np.array([[1, 0, 200.0], [0, 1, 0], [0, 0, 1]])
     sure = Matches(np.stack([np.arange(50)] * 2, axis=1), np.ones(50), True, "H", far)
     homography, why = find_motion(photo, photo, sure, PhotoPairs(aligned=True))
