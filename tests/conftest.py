@@ -8,7 +8,7 @@ import pytest
 from hypothesis import settings
 from PIL import Image
 
-pytest_plugins = ["chromium", "photo_fixtures", "run_fixtures", "scene_fixtures"]
+pytest_plugins = ["chromium", "photo_fixtures", "room_fixtures", "run_fixtures", "scene_fixtures"]
 
 os.environ.setdefault("OMP_NUM_THREADS", "2")  # before the first import of torch or numpy
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # on a busy machine waiting threads would spin

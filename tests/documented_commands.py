@@ -30,6 +30,7 @@ from skimage import data
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 COMMANDS = {
+    "build",
     "describe",
     "doctor",
     "evaluate",
@@ -53,9 +54,12 @@ NOT_RUN = {
     ): "names what the reader of the page adds to the package",
 }
 # May be stopped at the limit: experiments of hours, and races.
-STOPPABLE = re.compile(r"bench/|make bench|runs/omniglot")
+STOPPABLE = re.compile(r"bench/|examples/|make bench|runs/omniglot")
 # Takes minutes: left out of the short part.
-LONG = re.compile(r"\bmake |bench/|docs/\w+\.py|keypatch (train|study)|\.train\(|run_training|--on (sfm|multiview)")
+LONG = re.compile(
+    r"\bmake |bench/|examples/|docs/\w+\.py|keypatch (build|train|study)|kp\.build|\.train\(|run_training"
+    r"|--on (sfm|multiview)"
+)
 ENDED_BY_SIGINT = (130, -signal.SIGINT)
 
 

@@ -9,6 +9,8 @@ import keypatch
 
 NAMES = [
     "AdaLAM",
+    "Building",
+    "BuiltSet",
     "Camera",
     "Comparison",
     "Conditions",
@@ -28,9 +30,12 @@ NAMES = [
     "Matching",
     "MethodsSetup",
     "PatchSet",
+    "PhotoPairs",
     "Recipe",
     "RelativePose",
     "Result",
+    "Tracks",
+    "build",
     "compare",
     "describe",
     "draw",

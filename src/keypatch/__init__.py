@@ -9,6 +9,7 @@
 Images       load, extract, match, draw; Extraction, Matching, AdaLAM, Camera, Features, ImageMatches, RelativePose,
              Keypoints
 Many photos  describe, match_photos, match_pairs, read_features, read_matches, reconstruct; FileOptions, Inputs, Mapping
+Own patches  build; Tracks, PhotoPairs, Building
 Training     train, open_patches, find_recipe, register; Recipe, PatchSet, Conditions
 Scores       evaluate, load_result, compare, report, study_methods, study_ubc; Result
 Help         inspect, examine, list_names, quickstart
@@ -26,6 +27,11 @@ if TYPE_CHECKING:
     from keypatch.benchmarks.evaluation import evaluate as evaluate
     from keypatch.benchmarks.result import Result as Result
     from keypatch.benchmarks.result import load_result as load_result
+    from keypatch.building.options import Building as Building
+    from keypatch.building.pairs import PhotoPairs as PhotoPairs
+    from keypatch.building.pipeline import BuiltSet as BuiltSet
+    from keypatch.building.pipeline import build as build
+    from keypatch.building.tracks import Tracks as Tracks
     from keypatch.colmap.cameras import Camera as Camera
     from keypatch.commands.inspect.inspection import Inspection as Inspection
     from keypatch.commands.inspect.inspection import inspect as inspect
@@ -71,6 +77,8 @@ if TYPE_CHECKING:
 
 _HOME = {
     "AdaLAM": "matching.adalam",
+    "Building": "building.options",
+    "BuiltSet": "building.pipeline",
     "Camera": "colmap.cameras",
     "Comparison": "benchmarks.comparison",
     "Conditions": "training.conditions",
@@ -90,9 +98,12 @@ _HOME = {
     "Matching": "matching.matching",
     "MethodsSetup": "studies.methods.plan",
     "PatchSet": "patches.patch_set",
+    "PhotoPairs": "building.pairs",
     "Recipe": "training.recipe",
     "RelativePose": "matching.relative_pose",
     "Result": "benchmarks.result",
+    "Tracks": "building.tracks",
+    "build": "building.pipeline",
     "compare": "benchmarks.comparison",
     "describe": "features.description",
     "draw": "matching.image_matches",

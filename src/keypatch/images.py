@@ -166,6 +166,36 @@ def resized_size(size: tuple[int, int], short_side: int) -> tuple[int, int]:
     return short_side * width // height, short_side
 
 
+def read_mask(folder: Path, name: str, shape: tuple[int, ...]) -> NDArray[np.bool_] | None:
+    """True (h, w) where a photo of this name and shape counts; None where there is no mask of it.
+
+    COLMAP's convention: the mask of a/b.jpg is the file a/b.jpg.png below the folder, and black (0) is to be ignored.
+
+    Raises:
+        DataError: it is no image, or of another size than the photo.
+    """
+    path = folder / f"{name}.png"
+    if not path.is_file():
+        return None
+    mask = read_photo(path)
+    if mask.shape != shape:
+        raise DataError(
+            f"{path} has {mask.shape[1]} x {mask.shape[0]} pixels, but its photo has {shape[1]} x {shape[0]}. A mask "
+            "is of the photo's size."
+        )
+    return mask > 0
+
+
+def require_masks(folder: Path, names: Iterable[str]) -> None:
+    """DataError unless the folder has a mask of at least one of these photos."""
+    names = list(names)
+    if not any((folder / f"{name}.png").is_file() for name in names):
+        raise DataError(
+            f"{folder} has no mask of any photo. The mask of {names[0]} would be {folder / names[0]}.png, black where "
+            "the photo is to be ignored."
+        )
+
+
 def read_colours(path: Path, side: int | None = None) -> Image.Image:
     """A photo of any size as stored, in RGB of 8 bits; with `side` at most this many pixels long. Raises DataError."""
     with open_image(path) as image:

@@ -1,4 +1,4 @@
-"""Textured photos to build patches from."""
+"""What is built from: textured photos, planes, a rendered room."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -8,6 +8,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from PIL import Image
+from room_fixtures import QUICK, Room
+
+import keypatch as kp
 
 
 def textured(seed: int, width: int = 320, height: int = 240) -> NDArray[np.uint8]:
@@ -52,3 +55,9 @@ def write_sequence() -> Callable[..., None]:
                 np.savetxt(folder / (f"H_1_{number}" if hpatches else f"H1to{number}p"), homography)
 
     return write
+
+
+@pytest.fixture(scope="session")
+def built(room: Room, tmp_path_factory: pytest.TempPathFactory) -> kp.BuiltSet:
+    pytest.importorskip("pycolmap")
+    return kp.build(room.photos, tmp_path_factory.mktemp("built") / "out", kp.Tracks(), **QUICK)

@@ -11,7 +11,20 @@ from pathlib import Path
 
 import pytest
 
-from keypatch.cli import describe, doctor, evaluate, inspect, main, match, quickstart, reconstruct, report, study, train
+from keypatch.cli import (
+    build,
+    describe,
+    doctor,
+    evaluate,
+    inspect,
+    main,
+    match,
+    quickstart,
+    reconstruct,
+    report,
+    study,
+    train,
+)
 from keypatch.cli import list as list_
 from keypatch.settings import field_names
 from keypatch.training.conditions import Conditions
@@ -27,6 +40,7 @@ COMMANDS = (
     "describe",
     "match",
     "reconstruct",
+    "build",
     "doctor",
     "report",
 )
@@ -40,7 +54,20 @@ OUTPUTS = {  # words of a command, and the option that names a file to write
 }
 EXAMPLES = [
     line
-    for module in (describe, doctor, evaluate, inspect, list_, match, quickstart, reconstruct, report, study, train)
+    for module in (
+        build,
+        describe,
+        doctor,
+        evaluate,
+        inspect,
+        list_,
+        match,
+        quickstart,
+        reconstruct,
+        report,
+        study,
+        train,
+    )
     for command in module.app.registered_commands
     for line in command.epilog.splitlines()
     if line.startswith("keypatch")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from keypatch.colmap import Camera
-from keypatch.colmap.cameras import MODELS
+from keypatch.colmap.cameras import MODELS, project
 from keypatch.errors import KeypatchError
 
 pycolmap = pytest.importorskip("pycolmap")
@@ -60,3 +60,20 @@ def test_a_wrong_camera_is_refused(arguments: tuple, words: list[str]) -> None:
 def test_a_matrix_that_colmap_cannot_have_is_refused(matrix: object) -> None:
     with pytest.raises(KeypatchError, match="skew"):
         Camera.from_matrix(matrix, (640, 480))
+
+
+@pytest.mark.parametrize("model", sorted({*MODELS} - {"THIN_PRISM_FISHEYE"}))
+def test_points_are_seen_where_colmap_sees_them(model: str) -> None:
+    bent = Camera.from_focal(model, (640, 480), 500.0, focal_known=True)
+    distortion = [0.05, -0.02, 0.003, -0.002, 0.01, 0.02, -0.01, 0.005][: len(bent.distortion)]
+    camera = Camera(model, 640, 480, (*bent.params[: len(bent.params) - len(distortion)], *distortion))
+    theirs = pycolmap.Camera(model=model, width=640, height=480, params=list(camera.params))
+    points = np.random.default_rng(0).uniform((-1, -0.8, 2), (1, 0.8, 4), (20, 3))
+    expected = np.array([theirs.img_from_cam(point) for point in points]) - 0.5
+    np.testing.assert_allclose(project(points, camera), expected, atol=1e-6)
+
+
+def test_a_point_behind_the_camera_is_seen_nowhere() -> None:
+    camera = Camera("PINHOLE", 640, 480, (500, 500, 320, 240))
+    seen = project(np.array([[0.0, 0, -1], [0, 0, 1]]), camera)
+    assert np.isnan(seen[0]).all() and seen[1].tolist() == [319.5, 239.5]

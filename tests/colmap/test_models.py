@@ -39,6 +39,12 @@ def test_points_are_in_the_order_of_their_numbers_and_images_in_that_of_their_na
     assert made.observations == {"a.jpg": 2, "c.jpg": 1}
 
 
+def test_an_observation_has_the_number_and_the_place_of_its_keypoint_in_our_pixels(model: Path) -> None:
+    made = read_model(model)
+    assert made.keypoint.tolist() == [0, 2, 0]
+    np.testing.assert_array_equal(made.place, [[2.5, 3.5], [4.5, 4.5], [4.5, 5.5]])
+
+
 def test_poses_go_from_world_to_camera_and_agree_with_the_known_cameras(model: Path) -> None:
     poses, known = read_model(model).poses, read_cameras(model)
     np.testing.assert_allclose(poses["a.jpg"].translation, [0.5, 0, 2])

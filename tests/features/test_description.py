@@ -389,3 +389,48 @@ def test_what_was_done_is_told_and_stands_for_the_file(photos: Path, tmp_path: P
     made = describe(photos, out, "sift", TWENTY)
     assert (made.described, made.skipped, Path(made)) == (3, 1, out)
     assert read_names(made) == sorted(NAMES)
+
+
+@pytest.fixture
+def masks(photos: Path, tmp_path: Path) -> Path:
+    """The left half of a.png is black in COLMAP's naming; other photos have no mask."""
+    mask = np.full((200, 200), 255, np.uint8)
+    mask[:, :100] = 0
+    folder = tmp_path / "masks"
+    folder.mkdir()
+    Image.fromarray(mask).save(folder / "a.png.png")
+    return folder
+
+
+def test_no_keypoint_lies_where_the_mask_is_black_and_the_budget_is_spent_on_the_rest(
+    photos: Path, masks: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "f.h5"
+    describe(photos, out, "sift", TWENTY, files=FileOptions(masks=masks))
+    masked, whole = (read_features(out, name).keypoints for name in ("a.png", "b.jpg"))
+    assert len(masked) == 20 and masked.x.min() > 99  # rounded to the pixel that it lies on
+    assert whole.x.min() < 99
+
+
+def test_masks_are_part_of_the_settings_of_a_file(photos: Path, masks: Path, tmp_path: Path) -> None:
+    out = tmp_path / "f.h5"
+    describe(photos, out, "sift", TWENTY, files=FileOptions(masks=masks))
+    with pytest.raises(KeypatchError, match="masks"):
+        describe(photos, out, "sift", TWENTY)
+
+
+def test_masks_of_no_photo_or_of_another_size_are_refused(photos: Path, masks: Path, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"has no mask of any photo.*b\.jpg\.png"):
+        describe(photos / "b.jpg", tmp_path / "f.h5", "sift", TWENTY, files=FileOptions(masks=masks))
+    Image.new("L", (100, 200), 255).save(masks / "a.png.png")
+    with pytest.raises(DataError, match=r"100 x 200 pixels, but its photo has 200 x 200"):
+        describe(photos / "a.png", tmp_path / "f.h5", "sift", TWENTY, files=FileOptions(masks=masks))
+    with pytest.raises(KeypatchError, match="--masks"):
+        describe(
+            photos / "a.png", tmp_path / "g.h5", "sift", keypoints_from=_csv(tmp_path), files=FileOptions(masks=masks)
+        )
+
+
+def _csv(folder: Path) -> Path:
+    (folder / "k.csv").write_text("x,y,sigma\n50,50,3\n")
+    return folder / "k.csv"

@@ -76,3 +76,12 @@ def test_without_shape_only_the_shape_is_gone():
     assert plain.shape is None
     for name in ("x", "y", "sigma", "angle", "response"):
         np.testing.assert_array_equal(getattr(plain, name), getattr(sheared, name))
+
+
+def test_joined_keypoints_are_those_of_all_parts_and_a_part_without_shapes_is_not_sheared() -> None:
+    plain = Keypoints([1.0], [2.0], [3.0], [0.5])
+    sheared = Keypoints.from_frames([[4, 5]], [[[2, 1], [0, 2]]])
+    joined = Keypoints.join([plain, sheared])
+    np.testing.assert_allclose(joined.frames(), np.concatenate([plain.frames(), sheared.frames()]), rtol=1e-6)
+    assert joined.xy.tolist() == [[1, 2], [4, 5]]
+    assert Keypoints.join([plain, plain]).shape is None

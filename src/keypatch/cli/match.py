@@ -27,7 +27,7 @@ app = typer.Typer(add_completion=False)
 # Options that would do nothing beside others
 OF_TWO_PHOTOS = ("draw", "lines", "picture", "homography", "within", "pose")
 OF_DESCRIBING = ("descriptor", "precision", *field_names(Extraction), *field_names(FileOptions))
-OF_MANY_PHOTOS = ("pairs", "features", "root", "half", "workers")
+OF_MANY_PHOTOS = ("pairs", "features", "root", "masks", "half", "workers")
 
 
 @app.command(

@@ -46,7 +46,11 @@ def options_of(
     """
 
     def decorate(command: Command) -> Command:
-        own = [each for each in inspect.signature(command).parameters.values() if each.name not in defaults]
+        own = [
+            each
+            for each in inspect.signature(command).parameters.values()
+            if each.name not in defaults and each.kind is not inspect.Parameter.VAR_KEYWORD  # which takes values whole
+        ]
         owners = {field: name for name in reversed(defaults) for field in field_names(defaults[name])}
         made = [
             option

@@ -42,7 +42,7 @@ def reconstruct(
 ) -> None:
     """Reconstruct photos in 3D with COLMAP (extra `colmap`). After Ctrl-C, run it again to resume."""
     if inputs.features is not None:
-        names = ("descriptor", "precision", "pixel_limit", *field_names(Extraction))
+        names = ("descriptor", "precision", "pixel_limit", "masks", *field_names(Extraction))
         refuse_beside(context, "--features", *names, changed=extraction != Extraction())
     if inputs.matches is not None:
         names = ("pairs", "mode", "ratio", "ratio_sides", "neighbours")

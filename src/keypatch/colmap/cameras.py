@@ -167,6 +167,26 @@ def to_rays(places: NDArray[np.float64], camera: Camera) -> NDArray[np.float64]:
     return np.asarray(cv2.undistortPoints(places[:, None], camera.matrix, bend), np.float64)[:, 0]
 
 
+def project(local: NDArray[np.float64], camera: Camera) -> NDArray[np.float64]:
+    """(n, 2) where a camera sees points (n, 3) of its own coordinates, in our pixels; nan of those not before it.
+
+    The lens may bend in ways that no longer hold far outside the image: what comes out there means nothing.
+    """
+    if camera.model == "THIN_PRISM_FISHEYE":
+        raise KeypatchError("Photos of a THIN_PRISM_FISHEYE camera must be undistorted first.")
+    places = np.full((len(local), 2), np.nan)
+    ahead = local[:, 2] > 1e-9 * np.linalg.norm(local, axis=1)
+    if not ahead.any():
+        return places
+    fisheye, still = camera.model.endswith("FISHEYE"), np.zeros(3)
+    bend = np.zeros(4 if fisheye else 8)  # COLMAP's order is OpenCV's
+    bend[: len(camera.distortion)] = camera.distortion
+    look = cv2.fisheye.projectPoints if fisheye else cv2.projectPoints
+    seen = look(np.ascontiguousarray(local[ahead])[:, None], still, still, camera.matrix, bend)[0]
+    places[ahead] = np.asarray(seen, np.float64).reshape(-1, 2)
+    return places
+
+
 def straightened(places: NDArray[np.float64], camera: Camera) -> NDArray[np.float64]:
     """Where a camera of the same matrix without distortion would see what is seen at these places (n, 2)."""
     if not any(camera.distortion):

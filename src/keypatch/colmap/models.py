@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from keypatch.colmap.cameras import Camera, PosedCamera, camera_of_model
 from keypatch.colmap.package import load_pycolmap
 from keypatch.files import reading
+from keypatch.geometry.converters import COLMAP_CORNER
 from keypatch.geometry.poses import Pose, quaternion_rotation
 from keypatch.sandbox import try_reading
 
@@ -33,6 +34,8 @@ class SparseModel:
     points: Points  # in the order of their numbers
     seen_by: NDArray[np.int64]  # (m,) the image of every observation, its position among the cameras
     seen: NDArray[np.int64]  # (m,) the point of every observation, its position among the points
+    keypoint: NDArray[np.int64]  # (m,) the number of its keypoint in the image
+    place: NDArray[np.float64]  # (m, 2) where that is, in our pixels
 
     @property
     def poses(self) -> dict[str, Pose]:
@@ -73,6 +76,8 @@ def _in_memory(model: Any, folder: str | Path, stand_ins: bool) -> SparseModel:
     points = [point for _, point in sorted(model.points3D.items())]
     tracks = [point.track.elements for point in points]
     lengths = np.array([len(track) for track in tracks], np.int64)
+    rows = {image.image_id: image.points2D for image in images}
+    seen_at = [rows[element.image_id][element.point2D_idx].xy for track in tracks for element in track]
     return SparseModel(
         {image.name: PosedCamera(cameras[image.camera_id], _pose(image)) for image in images},
         Points(
@@ -83,6 +88,8 @@ def _in_memory(model: Any, folder: str | Path, stand_ins: bool) -> SparseModel:
         ),
         np.array([places[element.image_id] for track in tracks for element in track], np.int64),
         np.repeat(np.arange(len(points)), lengths),
+        np.array([element.point2D_idx for track in tracks for element in track], np.int64),
+        np.array(seen_at, np.float64).reshape(-1, 2) - COLMAP_CORNER,
     )
 
 

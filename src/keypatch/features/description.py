@@ -27,9 +27,9 @@ from keypatch.features.feature_files import (
 from keypatch.features.growing_file import GrowingFile, Write, grow_file, require_output
 from keypatch.features.keypoint_files import KeypointSource, open_keypoints
 from keypatch.features.patch_picture import show_patches
-from keypatch.files import hash_file
+from keypatch.files import hash_file, hash_folder
 from keypatch.geometry import Keypoints
-from keypatch.images import Photo, find_photos, listed, read_photo, turned_sentence
+from keypatch.images import Photo, find_photos, listed, read_mask, read_photo, require_masks, turned_sentence
 from keypatch.progress import Callback, Progress, StopWish, counted
 from keypatch.provenance import provenance
 from keypatch.zoo.loading import load
@@ -92,7 +92,9 @@ def describe(
         progress.note(f"describing {counted(left, 'photo')} with {name}")  # torch takes seconds to come
     if isinstance(describer, str | Path):
         describer = load(describer, device, precision)
-    _require_effect(extraction, keypoints_from is not None, files.sigma is not None)
+    _require_effect(extraction, keypoints_from is not None, files)
+    if files.masks is not None:
+        require_masks(Path(files.masks), [photo.name for photo in photos])
     source = None if keypoints_from is None else open_keypoints(keypoints_from, files.sigma)
     settings = _settings(describer, extraction, keypoints_from, files)
     work = _Work(describer, extraction, source, settings, files)
@@ -131,19 +133,23 @@ class _Work:
             given = None if self.source is None else self.source.read(photo.name)
             if given is not None:
                 require_inside(given, photo.name, (image.shape[1], image.shape[0]))
-            features = extract_grey(image, self.describer, self.extraction, given)
+            masks = self.files.masks
+            mask = None if masks is None else read_mask(Path(masks), photo.name, image.shape)
+            features = extract_grey(image, self.describer, self.extraction, given, mask)
         except (cv2.error, MemoryError) as error:
             raise DataError(f"{photo.path} could not be described ({str(error).strip()}). Try --max-size.") from error
         features = replace(features, settings=self.settings)
         return partial(write_features, features=features, half=self.files.half, stamp=stamp(photo.path))
 
 
-def _require_effect(extraction: Extraction, given: bool, sigma: bool) -> None:
+def _require_effect(extraction: Extraction, given: bool, files: FileOptions) -> None:
     """KeypatchError for choices that would change nothing."""
-    if sigma and not given:
+    if files.sigma is not None and not given:
         raise KeypatchError("--sigma is the scale of keypoints from a file. Leave it out, or add --keypoints-from.")
     usual, names = Extraction(), ("detector", "keypoints", "rule", "max_size")
     idle = [f"--{name.replace('_', '-')}" for name in names if getattr(extraction, name) != getattr(usual, name)]
+    if given and files.masks is not None:
+        idle.append("--masks")
     if given and idle:
         raise KeypatchError(
             f"All keypoints of --keypoints-from are described. Leave out {', '.join(idle)}, which would have no effect."
@@ -156,6 +162,8 @@ def _settings(
     weights = describer.weights_hash if isinstance(describer, HasWeights) else None
     named: dict[str, Setting] = {"descriptor": describer.name, "weights": weights}
     named |= {"turn_by_exif": files.turn_by_exif, "half": files.half}
+    if files.masks is not None:
+        named["masks"] = hash_folder(Path(files.masks).rglob("*.png"))
     if keypoints_from is None:
         return named | extraction.settings(describer)
     origin: dict[str, Setting] = {"detector": "file", "detector.hash": hash_file(Path(keypoints_from))}

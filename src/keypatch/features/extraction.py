@@ -132,6 +132,9 @@ class FileOptions(CheckedFields):
     turn_by_exif: bool = option(False, "Rotate photos by their EXIF tag; otherwise pixels are used as stored.")
     pixel_limit: int = option(PIXEL_LIMIT, "Refuse photos with more pixels than this.")
     sigma: float | None = option(None, "Scale in pixels for keypoints from a file without scales.", above=0)
+    masks: str | Path | None = option(
+        None, "Folder of masks, a.jpg.png for a.jpg: no keypoints where they are black, as in COLMAP."
+    )
     half: bool = option(False, "Store descriptors as float16, which halves the file.")
     workers: int = option(1, "Photos described in parallel, in threads that share the CPU cores.", least=1)
 
@@ -164,10 +167,14 @@ def extract_grey(
     describer: Describer,
     extraction: Extraction = Extraction(),  # noqa: B008  a frozen value
     keypoints: Keypoints | None = None,
+    mask: NDArray[np.bool_] | None = None,
 ) -> Features:
-    """The features of a grey photograph (h, w), which they do not hold: for many photographs."""
+    """The features of a grey photograph (h, w), which they do not hold: for many photographs.
+
+    mask: True (h, w) where keypoints are looked for.
+    """
     if keypoints is None:
-        keypoints = detect(image, extraction)
+        keypoints = detect(image, extraction, mask)
     elif extraction.upright:
         keypoints = replace(keypoints, angle=np.zeros_like(keypoints.angle))
     descriptors = describe_keypoints(image, keypoints, describer, extraction.patch_sigmas)
@@ -175,12 +182,21 @@ def extract_grey(
     return Features(keypoints, descriptors, (width, height), describer.name, extraction.settings(describer))
 
 
-def detect(image: NDArray[np.uint8], extraction: Extraction) -> Keypoints:
+def detect(image: NDArray[np.uint8], extraction: Extraction, mask: NDArray[np.bool_] | None = None) -> Keypoints:
     """The keypoints to describe, in the pixels of the photograph also where they were found in a smaller one."""
     found = _detect_small(image, extraction)
+    if mask is not None:
+        found = found.take(is_inside_mask(found, mask))
     if extraction.upright:
         found = keep_orientations(found, "upright")
     return found if extraction.keypoints is None else spend(found, extraction.keypoints, extraction.rule)
+
+
+def is_inside_mask(keypoints: Keypoints, mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """(n,) which keypoints lie on a pixel where the mask (h, w) is True."""
+    column, row = (np.rint(each).astype(np.int64) for each in (keypoints.x, keypoints.y))
+    height, width = mask.shape
+    return np.asarray(mask[np.clip(row, 0, height - 1), np.clip(column, 0, width - 1)])
 
 
 def describe_keypoints(

@@ -1,5 +1,6 @@
 """Keypoints: places, scales, angles and shapes of interest points in a photograph."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -75,6 +76,21 @@ class Keypoints:
         x, y, sigma32, angle32 = (column.astype(np.float32) for column in (*places.T, sigma, angle))
         strength = None if response is None else np.asarray(response, np.float32)
         return cls(x, y, sigma32, angle32, shape.astype(np.float32), strength)
+
+    @classmethod
+    def join(cls, parts: Sequence["Keypoints"]) -> "Keypoints":
+        """All of them one after the other; responses are kept where all have them."""
+        columns = {name: np.concatenate([getattr(p, name) for p in parts]) for name in ("x", "y", "sigma", "angle")}
+        shape, response = None, None
+        if any(part.shape is not None for part in parts):
+            plain = np.eye(2, dtype=np.float32)
+            shape = np.concatenate(
+                [np.broadcast_to(plain, (len(p), 2, 2)) if p.shape is None else p.shape for p in parts]
+            )
+        known = [part.response for part in parts if part.response is not None]
+        if len(known) == len(parts):
+            response = np.concatenate(known)
+        return cls(**columns, shape=shape, response=response)
 
     def without_shape(self) -> "Keypoints":
         """The same places, scales and angles, not sheared."""

@@ -8,7 +8,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
 
-import cv2
 import numpy as np
 from numpy.typing import NDArray
 
@@ -18,14 +17,13 @@ from keypatch.files import read_json, reading, reason, write_json
 from keypatch.geometry import Jitter
 from keypatch.images import as_grey, open_image
 from keypatch.patches.fingerprints import fingerprint
+from keypatch.patches.pair_lists import NEAR_RANKS, Indices, another_point, listed, small_pixels
 from keypatch.patches.patch_set import Pairs
 from keypatch.patches.phototour import write_phototour
 from keypatch.patches.single_photos import MadeClasses, Making, make_classes
 from keypatch.patches.sources import SOURCES, Source
 from keypatch.provenance import provenance
 
-Indices = NDArray[np.int64]
-NEAR_RANKS = (5, 50)  # a hard negative is one of the 6th to 50th nearest: near, but not always the same odd patches
 VERSION = 2  # other patches or another card for the same seed need another number: it is part of the folder's name
 FILE_SIZES = "files.json"  # written last: the name and size of every file of a whole set
 
@@ -167,42 +165,19 @@ def make_pairs(made: MadeClasses, matches: int, rng: np.random.Generator) -> tup
     second = rng.permutation(others)[:matches]
     reference_of = dict(zip(point_id[is_reference].tolist(), np.flatnonzero(is_reference).tolist(), strict=True))
     first = np.array([reference_of[point] for point in point_id[second].tolist()], np.int64)
-    hard_negatives = _another_point(first, others, point_id, rng)
+    hard_negatives = another_point(first, others, point_id, rng)
     hard_half = np.arange(0, len(first), 2)
     hard_negatives[hard_half] = _near_in_pixels(patches, first[hard_half], others, point_id, rng)
-    random_negatives = _another_point(first, others, point_id, rng)
+    random_negatives = another_point(first, others, point_id, rng)
     order = rng.permutation(2 * len(first))
-    return _listed("hard", first, second, hard_negatives, order), _listed("m50", first, second, random_negatives, order)
-
-
-def _listed(name: str, first: Indices, second: Indices, negatives: Indices, order: Indices) -> Pairs:
-    is_match = np.repeat([True, False], len(first))
-    lines = len(order)
-    firsts, seconds = np.concatenate([first, first]), np.concatenate([second, negatives])
-    return Pairs(f"{name}_{lines}_{lines}_0", firsts[order], seconds[order], is_match[order])
-
-
-def _another_point(first: Indices, others: Indices, point_id: Indices, rng: np.random.Generator) -> Indices:
-    """For each patch a random one of `others` that shows another point."""
-    chosen = rng.choice(others, len(first))
-    while len(same := np.flatnonzero(point_id[chosen] == point_id[first])):
-        chosen[same] = rng.choice(others, len(same))
-    return chosen
+    return listed("hard", first, second, hard_negatives, order), listed("m50", first, second, random_negatives, order)
 
 
 def _near_in_pixels(
     patches: NDArray[np.uint8], first: Indices, others: Indices, point_id: Indices, rng: np.random.Generator
 ) -> Indices:
     """For each patch one of its nearest among `others` of other points, by small normalized pixels."""
-    likeness = _small(patches[first]) @ _small(patches[others]).T
+    likeness = small_pixels(patches, first) @ small_pixels(patches, others).T
     likeness[point_id[first][:, None] == point_id[others]] = -np.inf
     nearest = np.argsort(-likeness, axis=1, kind="stable")[:, slice(*NEAR_RANKS)]
     return others[nearest[np.arange(len(first)), rng.integers(0, nearest.shape[1], len(first))]]
-
-
-def _small(patches: NDArray[np.uint8]) -> NDArray[np.float32]:
-    """(n, 256): 16x16 means of a patch with mean 0 and length 1."""
-    small = np.stack([cv2.resize(patch, (16, 16), interpolation=cv2.INTER_AREA) for patch in patches])
-    rows = small.reshape(len(patches), -1).astype(np.float32)
-    rows -= rows.mean(axis=1, keepdims=True)
-    return np.asarray(rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-6))

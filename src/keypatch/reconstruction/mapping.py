@@ -27,6 +27,9 @@ class Inputs:
         None, "Known cameras (kept fixed) and poses (to compare with): a COLMAP model or Strecha's .camera files."
     )
     root: str | Path | None = option(None, "Name photos by their paths relative to this folder.")
+    masks: str | Path | None = option(
+        None, "Folder of masks, a.jpg.png for a.jpg: no keypoints where they are black, as in COLMAP."
+    )
     pixel_limit: int = option(PIXEL_LIMIT, "Refuse photos with more pixels than this.")
 
     __repr__ = brief

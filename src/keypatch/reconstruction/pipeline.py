@@ -96,7 +96,7 @@ def reconstruct(
     with interruptible(kept), hold_reconstruction(folder) as unfinished:
         features, matches = Path(inputs.features or folder / FEATURES), Path(inputs.matches or folder / MATCHES)
         if inputs.features is None:
-            files = FileOptions(root=inputs.root, pixel_limit=inputs.pixel_limit)
+            files = FileOptions(root=inputs.root, pixel_limit=inputs.pixel_limit, masks=inputs.masks)
             how: dict[str, Any] = {"files": files, "device": device, "precision": precision}
             described = describe(images, features, describer, extraction, **how, progress=progress)
             if not described.described:

@@ -86,7 +86,7 @@ def build_page(sources: Sources, baseline: str | None = None, title: str | None 
     labels = [entry.label for protocol in protocols for entry in protocol.entries]
     names = dict.fromkeys([*labels, *(run.name for run in sources.runs)])
     numbers = {name: number for number, name in enumerate(names)}
-    style, script = (files("keypatch.reports").joinpath("templates", name).read_text("utf-8") for name in _PARTS)
+    style, script = read_style(), _read_part("page.js")
     page = (
         _templates()
         .get_template("page.html")
@@ -99,14 +99,20 @@ def build_page(sources: Sources, baseline: str | None = None, title: str | None 
             training=training_figures(sources.runs[:MOST_DRAWN], numbers),
             style=style,
             script=script,
-            style_hash=_hash(style),
-            script_hash=_hash(script),
+            style_hash=content_hash(style),
+            script_hash=content_hash(script),
         )
     )
     return page.encode("utf-8", "replace").decode("utf-8")  # a name may hold half a surrogate pair
 
 
-_PARTS = ("page.css", "page.js")
+def read_style() -> str:
+    """The style of all pages."""
+    return _read_part("page.css")
+
+
+def _read_part(name: str) -> str:
+    return files("keypatch.reports").joinpath("templates", name).read_text("utf-8")
 
 
 @cache
@@ -122,7 +128,8 @@ def _templates() -> jinja2.Environment:
     return made
 
 
-def _hash(part: str) -> str:
+def content_hash(part: str) -> str:
+    """What a page's policy names a style or a script by, so that the browser applies no other."""
     return f"sha256-{base64.b64encode(hashlib.sha256(part.encode()).digest()).decode('ascii')}"
 
 

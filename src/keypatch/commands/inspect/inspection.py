@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from keypatch.commands.inspect.patches import Findings, look_at_hpatches, look_at_phototour
+from keypatch.building.options import STATE
+from keypatch.commands.inspect.patches import Findings, look_at_build, look_at_hpatches, look_at_phototour
 from keypatch.commands.inspect.photos import (
     has_photos,
     is_photo_list,
@@ -103,6 +104,8 @@ def _kind_of_folder(folder: Path) -> tuple[str, Look]:
         return "training run", look_at_run
     if (folder / REPORT).exists():
         return "reconstruction", look_at_reconstruction
+    if (folder / STATE).exists():
+        return "patch set built from photos", look_at_build
     if any((folder / f"cameras{end}").exists() and (folder / f"images{end}").exists() for end in (".txt", ".bin")):
         return "COLMAP model", look_at_model
     try:

@@ -1,10 +1,12 @@
 """Looking at patch sets: counts, pair lists, and every fault a reader would stumble over."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from keypatch.building.options import FORMAT, STATE, TEST, TRAIN
 from keypatch.errors import DataError, KeypatchError
 from keypatch.patches.hpatches import STRIPS, find_sequences, read_sequences
 from keypatch.patches.phototour import find_pair_lists, read_phototour
@@ -23,6 +25,7 @@ def look_at_phototour(folder: Path) -> Findings:
     if patches.image_id is not None:
         yield "images", f"{len(np.unique(patches.image_id)):,}"
     yield "keypoints", "with every patch" if patches.keypoints is not None else "not recorded (interest.txt)"
+    yield from _of_build(patches.card)
     for name in ("origin", "terms", "about"):
         if name in patches.card:
             yield name, str(patches.card[name])
@@ -33,6 +36,40 @@ def look_at_phototour(folder: Path) -> Findings:
     if not lists:
         yield "pair lists", "none: the set can be trained on, but not scored"
     patches.classes()  # raises where too few points have two patches
+
+
+def look_at_build(folder: Path) -> Findings:
+    """A folder of `keypatch build`: its set, or the parts of it."""
+    state = FORMAT.read_json(folder / STATE)
+    if not state["finished"]:
+        yield DataError(f"{folder} is not finished. Run the same `keypatch build` again to resume it.")
+        return
+    parts = [name for name in (TRAIN, TEST) if (folder / name / "info.txt").exists()]
+    for part in parts or [""]:
+        for found in look_at_phototour(folder / part):
+            if isinstance(found, KeypatchError):
+                yield found
+            else:
+                yield f"{part} {found[0]}".strip(), found[1]
+    for text in state.get("skipped", ()):
+        yield "skipped", str(text)
+
+
+def _of_build(card: Mapping[str, Any]) -> Findings:
+    """What the card of a built set says about its quality."""
+    if card.get("made_by") != "keypatch build":
+        return
+    part = f", the part to {card['part']} on" if card["part"] else ""
+    yield "built by", f"method {card['method']}{part}"
+    yield "sources", f"{len(card['sources']):,} photos with fingerprints"
+    noise = card["label_noise"]
+    most = "at most " if noise["at_most"] else ""
+    yield "label noise", f"{most}{noise['patches']:.1%} of patches, by {noise['pairs']:,} pairs"
+    for name, key in (("viewing angle", "viewing_angle_degrees"), ("scale change", "scale_change")):
+        if card[key]:
+            yield name, f"{card[key]['50%']:g} median, {card[key]['95%']:g} of one in 20 or more"
+    for number, text in enumerate(card["warnings"], start=1):
+        yield f"warning {number}", str(text)
 
 
 def look_at_hpatches(folder: Path) -> Findings:

@@ -1,0 +1,139 @@
+"""The page of a built set: its numbers, and contact sheets of random and of the most suspicious points."""
+
+import base64
+import io
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jinja2
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from keypatch.building.observations import Observations
+from keypatch.files import write_text
+from keypatch.reports.page import content_hash, read_style
+
+RANDOM = 36  # points
+MOST_PATCHES = 8  # of a point
+GAP = 2  # pixels between patches
+
+Part = tuple[Mapping[str, Any], NDArray[np.uint8], Observations]
+
+
+class Strip(NamedTuple):
+    """The patches of a point as a PNG inside the page."""
+
+    label: str
+    source: str
+    width: int
+
+
+class Bar(NamedTuple):
+    """Of a histogram."""
+
+    label: str
+    number: int
+    share: float  # of the highest
+
+
+def write_build_page(path: Path, title: str, parts: Sequence[Part], skipped: Sequence[str], seed: int) -> None:
+    """One HTML file; nothing is loaded from elsewhere."""
+    style = read_style() + _templates().get_template("build.css").render()
+    page = (
+        _templates()
+        .get_template("build.html")
+        .render(
+            title=title,
+            skipped=list(skipped),
+            parts=[_shown(*part, seed) for part in parts],
+            style=style,
+            style_hash=content_hash(style),
+        )
+    )
+    write_text(path, page.encode("utf-8", "replace").decode("utf-8"))
+
+
+def _shown(card: Mapping[str, Any], patches: NDArray[np.uint8], rows: Observations, seed: int) -> dict[str, Any]:
+    rng = np.random.default_rng(seed)
+    chosen = np.sort(rng.permutation(rows.points)[:RANDOM])
+    images = card["images"]
+    return {
+        "part": card["part"],
+        "warnings": card["warnings"],
+        "facts": _facts(card),
+        "left_out": card["counts"]["left_out"],
+        "sizes": _bars(card["counts"]["class_sizes"]),
+        "suspicious": [
+            _strip(each["point"], patches, rows, images, f"{each['distance']:.2f}", each["patch"])
+            for each in card["suspicious_classes"]
+        ],
+        "random": [_strip(point, patches, rows, images) for point in chosen.tolist()],
+    }
+
+
+def _facts(card: Mapping[str, Any]) -> dict[str, str]:
+    counts, noise = card["counts"], card["label_noise"]
+    (low, high), most = noise["interval"], "at most " if noise["at_most"] else ""
+    facts = {
+        "Patches": f"{counts['patches']:,} in {counts['classes']:,} classes, from {counts['photos']:,} photos",
+        "Method": str(card["method"]),
+        "Terms of the photos": str(card["terms"]),
+        "Label noise": f"{most}{noise['patches']:.1%} of patches (95 % interval {low:.1%} to {high:.1%}), by "
+        f"{noise['pairs']:,} pairs and {noise['descriptor']}",
+    }
+    if noise["by_angles"]:
+        facts["Label noise by angles"] = f"{noise['by_angles']['patches']:.1%} of patches"
+    for title, key, unit in (
+        ("Viewing angle", "viewing_angle_degrees", "°"),
+        ("Scale change", "scale_change", " times"),
+    ):
+        if card[key]:
+            facts[title] = ", ".join(f"{value:.3g}{unit} ({name})" for name, value in card[key].items())
+    facts["Near-duplicate classes"] = f"{card['near_duplicates']['pairs_of_classes']:,} pairs"
+    for name, value in card["rootsift_fpr95"].items():
+        facts[f"RootSIFT on {name}"] = f"FPR95 {value:.2%}"
+    return facts
+
+
+def _bars(sizes: Mapping[str, int]) -> list[Bar]:
+    highest = max(sizes.values())
+    return [Bar(size, count, round(100 * count / highest, 2)) for size, count in sizes.items()]
+
+
+def _strip(
+    point: int,
+    patches: NDArray[np.uint8],
+    rows: Observations,
+    images: Sequence[str],
+    note: str = "",
+    oddest: int | None = None,
+) -> Strip:
+    """Some patches of a point, the oddest last."""
+    start, end = (int(each) for each in np.searchsorted(rows.point_id, [point, point + 1]))
+    members = [row for row in range(start, end) if row != oddest][: MOST_PATCHES - (oddest is not None)]
+    members += [] if oddest is None else [oddest]
+    side = patches.shape[1]
+    sheet = np.full((side, len(members) * (side + GAP) - GAP), 255, np.uint8)
+    for place, member in enumerate(members):
+        sheet[:, place * (side + GAP) : place * (side + GAP) + side] = patches[member]
+    file = io.BytesIO()
+    Image.fromarray(sheet).save(file, "PNG", optimize=True)
+    first = rows.keypoints.take([members[0]])
+    where = f"{images[int(rows.image_id[members[0]])]} ({first.x[0]:.0f}, {first.y[0]:.0f})"
+    more = f", {end - start} patches" if end - start > MOST_PATCHES else ""
+    label = f"{point}{more} · {where}" + (f" · {note}" if note else "")
+    return Strip(label, f"data:image/png;base64,{base64.b64encode(file.getvalue()).decode('ascii')}", sheet.shape[1])
+
+
+@cache
+def _templates() -> jinja2.Environment:
+    return jinja2.Environment(
+        loader=jinja2.PackageLoader("keypatch.building"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )

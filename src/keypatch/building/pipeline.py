@@ -1,0 +1,328 @@
+"""Photos become a patch set: what `keypatch build` does."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from keypatch.building.methods import METHODS, method_name
+from keypatch.building.observations import Found, Method, Observations, Work, settle
+from keypatch.building.options import FORMAT, STATE, TEST, TRAIN, Building
+from keypatch.building.tracks import Tracks
+from keypatch.errors import DataError, Interrupted, KeypatchError
+from keypatch.features.extraction import DESCRIPTOR, Extraction
+from keypatch.features.feature_files import differences
+from keypatch.files import LOCK, lock, make_folder, read_json, write_json
+from keypatch.images import Photo, check_photo, find_photos
+from keypatch.matching.matching import PHOTO_TYPES, Matching
+from keypatch.patches.patch_set import Pairs, read_set_card
+from keypatch.progress import Callback, Progress, StopWish, counted, interruptible, track
+from keypatch.provenance import provenance
+from keypatch.reconstruction.mapping import Mapping as MapperOptions
+from keypatch.settings import choose_from, to_plain
+
+if TYPE_CHECKING:
+    from keypatch.describers.protocol import Describer
+
+PAGE, UNFINISHED = "build.html", "unfinished"
+_OF_A_SET = ("*.bmp", "info.txt", "interest.txt", "m50_*.txt", "hard_*.txt", "card.json", "keypatch-*.npy")
+
+
+@dataclass(frozen=True)
+class BuiltSet:
+    """What `build` wrote: one set, or the sets to train and to test on.
+
+    >>> made = kp.build("photos", "mine", kp.Tracks(), kp.Building(held_out=0.2))  # doctest: +SKIP
+    >>> kp.train("hynet", [made.sets["train"]], "runs/mine")  # doctest: +SKIP
+    """
+
+    folder: Path
+    sets: Mapping[str, Path]  # by the name of the part; "" where there is one
+    cards: Mapping[str, Mapping[str, Any]]
+    skipped: Sequence[str]  # photos that could not be read, a sentence each
+
+    @property
+    def page(self) -> Path:
+        return self.folder / PAGE
+
+    @property
+    def warnings(self) -> list[str]:
+        """What the cards warn of, each once."""
+        return list(dict.fromkeys(text for card in self.cards.values() for text in card["warnings"]))
+
+    def facts(self) -> dict[str, str]:
+        """The numbers as text, by name."""
+        facts = dict[str, str]()
+        for part, card in self.cards.items():
+            counts, noise, after = card["counts"], card["label_noise"], f" ({part})" if part else ""
+            low, high = noise["interval"]
+            facts[f"patches{after}"] = f"{counts['patches']:,} in {counts['classes']:,} classes"
+            facts[f"photos{after}"] = f"{counts['photos']:,}"
+            most = "at most " if noise["at_most"] else ""
+            facts[f"label noise{after}"] = f"{most}{noise['patches']:.1%} of patches ({low:.1%} to {high:.1%})"
+            if card["viewing_angle_degrees"]:
+                angle = card["viewing_angle_degrees"]
+                facts[f"viewing angle{after}"] = f"{angle['50%']:.1f}° median, {angle['95%']:.1f}° of one in 20 or more"
+            facts[f"scale change{after}"] = f"{card['scale_change']['50%']:.2f} median"
+        return facts
+
+
+def build(
+    photos: str | Path | Sequence[str | Path],
+    out: str | Path,
+    method: Method | str = Tracks(),  # noqa: B008  a frozen value
+    building: Building = Building(),  # noqa: B008
+    *,
+    describer: Describer | str | Path = DESCRIPTOR,
+    extraction: Extraction = Extraction(),  # noqa: B008
+    matching: Matching | None = None,
+    mapping: MapperOptions = MapperOptions(),  # noqa: B008
+    device: str = "auto",
+    precision: str = "auto",
+    progress: Progress | Callback | None = None,
+) -> BuiltSet:
+    """Build a patch set from photos, in PhotoTour layout with a card and a page, in the folder `out`.
+
+    photos: images, folders, or .txt lists of names.
+    method: `Tracks` (3D points of a model), `PhotoPairs` (two views each), or the name of one with its usual options.
+    matching: as for `match_pairs`; None is the method's own.
+
+    >>> kp.build("photos", "mine", kp.Tracks(track_length=4), kp.Building(held_out=0.2))  # doctest: +SKIP
+
+    A photo that cannot be read is named and skipped.
+
+    Raises:
+        KeypatchError: fewer than two photos can be read, or a step, which it names, found nothing.
+        Interrupted: Ctrl-C; the same call resumes, to the same patches.
+    """
+    progress = Progress.of(progress)
+    if isinstance(method, str):
+        if method not in METHODS:
+            raise KeypatchError(f'There is no method "{method}".{choose_from(method, METHODS)}')
+        method = METHODS[method]()
+    given = [photos] if isinstance(photos, str | Path) else list(photos)
+    folder, (named, root) = Path(out), _named(given, building.root)
+    _require_two(named, [], given)
+    settings = _settings(method, building, describer, extraction, matching, mapping, named)
+    with interruptible(f"{folder} keeps what is done"), _hold(folder, settings) as is_finished:
+        if is_finished:
+            progress.note(f"{folder} is already built.")
+            return _read(folder)
+        usable, skipped = _check_photos(named, building, progress)
+        _require_two(usable, skipped, given)
+        work = Work(
+            usable, root, folder, building, extraction, matching, mapping, describer, device, precision, progress
+        )
+        _write(folder, settle(method.find(work), building), settings, building, skipped, progress)
+        return _read(folder)
+
+
+def _named(given: Sequence[str | Path], root: str | Path | None) -> tuple[list[Photo], Path]:
+    """The photos, and the folder that their names are below: the given one, or the nearest above all."""
+    photos = find_photos(given, root)
+    if root is None:
+        place = Path(os.path.commonpath([photo.path.absolute().parent for photo in photos]))
+        root = given[0] if len(given) == 1 and Path(given[0]).is_dir() else place
+        photos = find_photos(given, root)
+    return photos, Path(root)
+
+
+def _require_two(photos: Sequence[Photo], skipped: Sequence[str], given: Sequence[str | Path]) -> None:
+    if len(photos) < 2:
+        where = ", ".join(map(str, given))
+        lost = f" ({counted(len(skipped), 'photo')} could not be read)" if skipped else ""
+        only = f"only {photos[0].name}" if photos else "none"
+        raise KeypatchError(f"Patches of one point come from two photos or more, but {where} has {only}{lost}.")
+
+
+def _check_photos(photos: Sequence[Photo], building: Building, progress: Progress) -> tuple[list[Photo], list[str]]:
+    """The photos that are whole, and what is wrong with the others."""
+    usable, skipped = list[Photo](), list[str]()
+    for photo in track(photos, "photos checked", progress):
+        try:
+            check_photo(photo.path, building.pixel_limit)
+            usable.append(photo)
+        except DataError as error:
+            skipped.append(str(error))
+            progress.say(f"Skipped: {error}")
+    return usable, skipped
+
+
+def _settings(
+    method: Method,
+    building: Building,
+    describer: Describer | str | Path,
+    extraction: Extraction,
+    matching: Matching | None,
+    mapping: MapperOptions,
+    photos: Sequence[Photo],
+) -> dict[str, Any]:
+    """What the set depends on, as plain values by name."""
+    name = describer if isinstance(describer, str | Path) else describer.name
+    groups: dict[str, Any] = {method_name(method): method, "building": building, "extraction": extraction}
+    groups |= {"mapping": mapping} | ({} if matching is None else {"matching": matching})
+    values = {
+        f"{group}.{field}": str(value) if isinstance(value, Path) else value
+        for group, whole in groups.items()
+        for field, value in to_plain(whole, PHOTO_TYPES).items()
+    }
+    sizes = repr([(photo.name, photo.path.stat().st_size) for photo in photos if photo.path.is_file()])
+    head = {"method": method_name(method), "descriptor": str(name), "photos": len(photos)}
+    return head | {"photos.hash": hashlib.sha256(sizes.encode(errors="replace")).hexdigest()[:16]} | values
+
+
+@contextmanager
+def _hold(folder: Path, settings: Mapping[str, Any]) -> Iterator[bool]:
+    """Locks the folder, which is new, empty, or of the same build; yields whether that is finished.
+
+    A new folder is removed if an error comes before anything worth keeping.
+    """
+    was_there = folder.exists()
+    content = {entry.name for entry in make_folder(folder).iterdir()} - {LOCK}
+    if content and STATE not in content:
+        raise DataError(
+            f"{folder} is not empty and is not a build of keypatch. Choose a new folder, so that no file of yours is "
+            "overwritten."
+        )
+    state: dict[str, Any] = {"settings": settings, "finished": False}
+    if content:
+        state = FORMAT.read_json(folder / STATE)
+    if changed := differences(state["settings"], settings):
+        raise KeypatchError(
+            f"{folder} was built otherwise: {changed}. Choose another folder; --model {folder}/reconstruction uses the "
+            "same model again, if it has one."
+        )
+    with lock(folder / LOCK, str(folder)):
+        try:
+            if not content:
+                write_json(folder / STATE, {**FORMAT.head(), "finished": False, "settings": dict(settings)})
+            yield bool(state["finished"])
+        except Exception as error:
+            left = {entry.name for entry in folder.iterdir()} - {LOCK, STATE}
+            if not isinstance(error, Interrupted) and not content and not left:
+                (folder / STATE).unlink()
+            raise
+        finally:
+            with suppress(OSError):  # Windows does not remove what is open, and the lock stays there
+                (folder / LOCK).unlink()
+                if not was_there:
+                    folder.rmdir()  # only if it is empty
+
+
+def _write(
+    folder: Path,
+    found: Found,
+    settings: Mapping[str, Any],
+    building: Building,
+    skipped: Sequence[str],
+    progress: Progress,
+) -> None:
+    """Cuts, splits, judges and writes what was found; everything appears in the folder at once."""
+    from keypatch.building.card import fingerprints
+    from keypatch.building.cutting import cut_into
+    from keypatch.building.page import write_build_page
+
+    parts, left_out = _split(found, building)
+    joined = replace(found, rows=Observations.join([rows for _, rows in parts]))
+    unfinished = make_folder(folder / UNFINISHED)
+    patches = cut_into(unfinished, joined, building.patch_sigmas, progress)
+    used = np.unique(joined.rows.image_id).tolist()
+    progress.note(f"judging {len(patches):,} patches")
+    hashed = [
+        fingerprints([found.photos[image]], building.terms)[0] for image in track(used, "photos hashed", progress)
+    ]
+    sources, shown, first = dict(zip(used, hashed, strict=True)), list[Any](), 0
+    for number, (part, rows) in enumerate(parts):
+        mine = patches[first : first + len(rows)]
+        first += len(rows)
+        rng = np.random.default_rng([building.seed, number])
+        shown.append(_write_part(unfinished / "sets" / part, found, rows, mine, sources, settings, left_out, part, rng))
+    write_build_page(unfinished / PAGE, folder.resolve().name, shown, skipped, building.seed)
+    _swap_in(folder, [part for part, _ in parts])
+    write_json(
+        folder / STATE,
+        {**FORMAT.head(), "finished": True, "settings": dict(settings), "skipped": list(skipped)},
+    )
+    del patches, mine, shown
+    shutil.rmtree(unfinished, ignore_errors=True)
+
+
+def _split(found: Found, building: Building) -> tuple[list[tuple[str, Observations]], dict[str, int]]:
+    """The rows of each part by its name, points numbered from 0; "" is the whole."""
+    from keypatch.building.splitting import BORDER, split_points
+
+    rows, left_out = found.rows, dict(found.counts)
+    if rows.points < 2:
+        told = ", ".join(f"{count:,} {name}" for name, count in left_out.items() if count)
+        raise KeypatchError(
+            f"The photos gave {counted(rows.points, 'point')} with two patches, too few to tell apart. Left "
+            f"out: {told}."
+        )
+    if not building.held_out:
+        return [("", rows)], left_out
+    rng = np.random.default_rng(building.seed)
+    part = split_points(rows, building.held_out, building.patch_sigmas, rng)
+    left_out["points at the border of the held-out part"] = len(np.unique(rows.point_id[part == BORDER]))
+    return [(name, rows.take(part == side).numbered()) for side, name in enumerate((TRAIN, TEST))], left_out
+
+
+def _write_part(
+    folder: Path,
+    found: Found,
+    rows: Observations,
+    patches: NDArray[np.uint8],
+    sources: Mapping[int, Mapping[str, str]],
+    settings: Mapping[str, Any],
+    left_out: Mapping[str, int],
+    part: str,
+    rng: np.random.Generator,
+) -> tuple[Mapping[str, Any], NDArray[np.uint8], Observations]:
+    """Writes the set of one part; what its page shows."""
+    from keypatch.building.card import QUARTER, make_card, measure
+    from keypatch.building.observations import coinciding_points
+    from keypatch.patches.pair_lists import draw_pair_lists
+    from keypatch.patches.phototour import write_phototour
+
+    shutil.rmtree(folder, ignore_errors=True)  # of a build that was stopped here
+    coinciding = coinciding_points(rows, QUARTER)
+    size = int(settings["building.list_size"]) // 2
+    lists: Sequence[Pairs] = draw_pair_lists(patches, rows.point_id, size, rng, coinciding)
+    quality = measure(patches, rows, lists, rng, bool(found.facts.get("aligned")))
+    card = make_card(found, rows, quality, sources, settings, left_out, part or None)
+    card["provenance"] = provenance().to_json()
+    write_phototour(
+        folder, patches, rows.point_id, image_id=rows.image_id, keypoints=rows.keypoints, pairs=lists, card=card
+    )
+    return card, patches, rows
+
+
+def _swap_in(folder: Path, parts: Sequence[str]) -> None:
+    """Moves the finished files to their places; what a build that was stopped in between had moved is replaced."""
+    unfinished = folder / UNFINISHED
+    with StopWish():
+        for part in parts:
+            place = make_folder(folder / part)
+            for old in (path for pattern in _OF_A_SET for path in place.glob(pattern)):
+                old.unlink()
+            for path in sorted((unfinished / "sets" / part).iterdir()):
+                if path.is_file():
+                    path.replace(place / path.name)
+        (unfinished / PAGE).replace(folder / PAGE)
+
+
+def _read(folder: Path) -> BuiltSet:
+    """What a finished folder holds."""
+    parts = [part for part in (TRAIN, TEST) if (folder / part / "info.txt").exists()] or [""]
+    skipped = read_json(folder / STATE).get("skipped", [])
+    return BuiltSet(
+        folder, {part: folder / part for part in parts}, {part: read_set_card(folder / part) for part in parts}, skipped
+    )

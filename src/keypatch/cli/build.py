@@ -1,0 +1,78 @@
+"""`keypatch build`: photos become a patch set to train on."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from keypatch.building.methods import METHODS
+from keypatch.building.options import Building
+from keypatch.cli.options import Descriptor, Device, Images, Precision, examples, options_of, refuse_beside
+from keypatch.cli.printing import open_console, print_facts
+from keypatch.errors import KeypatchError
+from keypatch.features.extraction import DESCRIPTOR, Extraction
+from keypatch.matching.matching import PHOTO_TYPES
+from keypatch.progress import ProgressBar
+from keypatch.reconstruction.mapping import Mapping
+from keypatch.settings import choose_from, field_names
+
+if TYPE_CHECKING:
+    from keypatch.building.pipeline import BuiltSet
+
+app = typer.Typer(add_completion=False)
+
+USUAL: dict[str, Any] = {name: kind() for name, kind in METHODS.items()}
+
+
+@app.command(
+    epilog=examples(
+        "keypatch build photos --out mine --held-out 0.2",
+        "keypatch build photos --out mine --method pairs --pairs pairs.txt",
+    )
+)
+@options_of(PHOTO_TYPES, building=Building(), **USUAL, mapping=Mapping(), extraction=Extraction())
+def build(
+    context: typer.Context,
+    photos: Images,
+    out: Annotated[Path, typer.Option(help="Output folder; a build that was stopped in it is resumed.")],
+    building: Building,
+    mapping: Mapping,
+    extraction: Extraction,
+    method: Annotated[
+        str, typer.Option(metavar=f"[{'|'.join(METHODS)}]", help="How patches of one point are found.")
+    ] = next(iter(METHODS)),
+    descriptor: Descriptor = DESCRIPTOR,
+    device: Device = "auto",
+    precision: Precision = "auto",
+    **methods: Any,
+) -> None:
+    """Build a patch set, in PhotoTour layout, from photos. After Ctrl-C, run it again to resume."""
+    if method not in METHODS:
+        raise KeypatchError(f"--method {method}: there is no such method.{choose_from(method, METHODS, '--help')}")
+    for other, value in methods.items():
+        if other != method:
+            refuse_beside(context, f"--method {method}", *field_names(value), changed=value != USUAL[other])
+    from keypatch.building.pipeline import build as run
+
+    with ProgressBar() as progress:
+        made = run(
+            photos,
+            out,
+            methods[method],
+            building,
+            describer=descriptor,
+            extraction=extraction,
+            mapping=mapping,
+            device=device,
+            precision=precision,
+            progress=progress,
+        )
+    _print(made)
+
+
+def _print(made: "BuiltSet") -> None:
+    console = open_console()
+    print_facts(console, made.facts())
+    for text in made.warnings:
+        console.print(text)
+    console.print(f"Written: {', '.join(str(path) for path in (*made.sets.values(), made.page))}")
