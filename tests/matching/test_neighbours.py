@@ -273,8 +273,9 @@ def test_a_match_passes_the_ratio_test_or_agrees_with_those_around_it() -> None:
     )
     assert either == by_ratio | by_filter and by_ratio - by_filter and by_filter - by_ratio
     found = find_matches(*views)
-    assert found.distinct is not None and found.neighbours is not None
+    assert found.distinct is not None and found.agreeing is not None and found.neighbours is not None
     assert set(map(tuple, found.indices[found.distinct].tolist())) == by_ratio
+    assert set(map(tuple, found.indices[found.agreeing].tolist())) == by_filter
     assert set(map(tuple, found.neighbours.tolist())) == neighbours > either
 
 

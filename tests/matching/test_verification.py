@@ -209,7 +209,9 @@ def deceived(model: Model) -> tuple[Keypoints, Keypoints, Matches]:
     every = np.arange(sum(counts.values())).repeat(2).reshape(-1, 2).astype(np.int32)
     kept = every[:150]
     scores = np.ones(len(kept), np.float32)
-    return keypoints(first), keypoints(second), Matches(kept, scores, distinct=kept[:, 0] < 60, neighbours=every)
+    distinct = kept[:, 0] < 60
+    matches = Matches(kept, scores, distinct=distinct, agreeing=~distinct, neighbours=every)
+    return keypoints(first), keypoints(second), matches
 
 
 @pytest.mark.parametrize("model", get_args(Model))
@@ -239,3 +241,21 @@ def test_tries_of_other_seeds_are_others() -> None:
         for seed in range(3):
             verify(known, first, second, Matching(seed=seed, tries=2))
     assert seen == [0, 1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize(("agreeing", "nearly", "chosen"), [(None, 0.95, 0), (1, 0.95, 1), (1, 0.8, 0), (0, 0.95, 0)])
+def test_of_models_with_nearly_as_many_neighbours_the_matches_that_agree_with_those_around_them_choose(
+    agreeing: int | None, nearly: float, chosen: int
+) -> None:
+    """Model k puts a place on its x if the place's y is k; of 100 neighbours of model 0, 1 has this share."""
+    models = [np.full((3, 3), float(number)) for number in range(2)]
+    judges = np.zeros((100 + round(100 * nearly), 4))
+    judges[100:, 1] = 1
+    first = np.array([[0.0, 0], [0, 0], [0, 1]])
+    passed = None if agreeing is None else first[:, 1] == agreeing
+
+    def errors_of(model: NDArray[np.float64], here: NDArray[np.float64], _: Any) -> NDArray[np.float64]:
+        return np.asarray(9.0 * (here[:, 1] != model[0, 0]))
+
+    found = verification._choose(models, errors_of, judges, (first, first, passed), 1.0)
+    assert found[0, 0] == chosen

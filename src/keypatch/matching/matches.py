@@ -24,6 +24,7 @@ class Matches:
     model: Model | None = None  # fundamental matrix, essential matrix or homography
     matrix: NDArray[np.float64] | None = None  # (3, 3); None if none was found
     distinct: NDArray[np.bool_] | None = None  # (m,) which pass the ratio test; None if that is not known
+    agreeing: NDArray[np.bool_] | None = None  # (m,) which agree with those around them; None without a filter
     neighbours: NDArray[np.int32] | None = None  # (n, 2) what they were chosen from; a model is judged by all of it
 
     def __post_init__(self) -> None:
@@ -45,8 +46,9 @@ class Matches:
         chosen = np.asarray(index)
         if chosen.size == 0:
             chosen = chosen.astype(np.int64)
-        distinct = None if self.distinct is None else self.distinct[chosen]
-        return replace(self, indices=self.indices[chosen], scores=self.scores[chosen], distinct=distinct)
+        distinct, agreeing = (None if each is None else each[chosen] for each in (self.distinct, self.agreeing))
+        rows = {"indices": self.indices[chosen], "scores": self.scores[chosen]}
+        return replace(self, **rows, distinct=distinct, agreeing=agreeing)
 
     def places(self, keypoints0: Keypoints, keypoints1: Keypoints) -> NDArray[np.int64]:
         """(m,) numbers of what the matches join, equal where it is the same two places at other orientations."""

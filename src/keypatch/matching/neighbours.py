@@ -128,7 +128,7 @@ def _match(
     keypoints = [each.keypoints.take(column) for each, column in zip(features, indices.T, strict=True)]
     sizes = _size(features[0]), _size(features[1])
     agree = matching.filter(Candidates(keypoints[0], keypoints[1], sizes, ratios, mutual[untied].cpu().numpy()))
-    return every.take(agree if matching.ratio in (None, 1) else agree | distinct)
+    return replace(every, agreeing=agree).take(agree if matching.ratio in (None, 1) else agree | distinct)
 
 
 def _size(features: Features) -> tuple[float, float]:

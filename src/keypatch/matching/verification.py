@@ -30,6 +30,7 @@ Estimate = Callable[[Points, Points, Matching, Cameras | None], Answer]
 # One more than what determines the model: that many points always agree with it, and prove nothing.
 FEWEST: dict[Model, int] = {"F": 8, "E": 6, "H": 5}
 
+NEARLY = 0.9  # of the best model's support by neighbours: what they cannot tell apart (docs/results/defaults.md)
 SKEW = 1e-6  # of the focal length: what rounding leaves where there is none
 
 
@@ -47,10 +48,8 @@ def verify(
     cameras that are known to distort, whatever the model. The same matches and seed give the same result on one
     machine. No match is left of too few, or if no model is found.
 
-    Where it is known what the matches were chosen from, the model is estimated `matching.tries` times from the distinct
-    ones and as often from all, and the one is taken that most of the nearest neighbours agree with. What passes no test
-    is too often wrong to find a model by, but is no friend of a wrong one either: a facade shifted by one window or a
-    sky full of clouds convinces a filter, but not the neighbours elsewhere.
+    Where it is known what the matches were chosen from, the model is estimated `matching.tries` times from all matches
+    and as often from those that pass one test alone, and `_choose` takes one of them.
     """
     for side, keypoints in enumerate((keypoints0, keypoints1)):
         largest = matches.indices[:, side].max(initial=-1)
@@ -66,28 +65,46 @@ def verify(
     kinds, tries = [np.ones(len(matches), np.bool_)], 1
     if matches.neighbours is not None:
         tries = matching.tries
-        if matches.distinct is not None and not matches.distinct.all():
-            kinds.append(matches.distinct)
+        tests = [passed for passed in (matches.distinct, matches.agreeing) if passed is not None]
+        kinds += [passed for passed in tests if not passed.all()]
     found = [
         _estimate(first[kind], second[kind], matching.model, replace(matching, seed=seed), cameras)
         for kind, seed in product(kinds, range(matching.seed * tries, (matching.seed + 1) * tries))
     ]
     matrix, agree = found[0]
-    if matches.neighbours is not None and len(found) > 1:
+    models = [each for each, _ in found if each is not None]
+    if matches.neighbours is not None and len(found) > 1 and models:
         every = Matches(matches.neighbours, np.zeros(len(matches.neighbours), np.float32))
         judges = np.unique(np.hstack(matched_places(every, keypoints0, keypoints1, intrinsics)), axis=0)
         errors_of = partial(_errors, model=matching.model, cameras=cameras)
-        scores = [
-            0.0 if each is None else _score(errors_of(each, *np.hsplit(judges, 2)), matching) for each, _ in found
-        ]
-        matrix, _ = found[int(np.argmax(scores))]
-        agree = agree if matrix is None else errors_of(matrix, first, second) <= matching.threshold
+        matrix = _choose(models, errors_of, judges, (first, second, matches.agreeing), matching.threshold)
+        agree = errors_of(matrix, first, second) <= matching.threshold
     return replace(matches.take(agree), verified=True, model=matching.model, matrix=matrix)
 
 
-def _score(errors: NDArray[np.float64], matching: Matching) -> float:
-    """How many agree with a model, the nearer the more (MSAC)."""
-    return float(np.maximum(0, 1 - (errors / matching.threshold) ** 2).sum())
+def _choose(
+    models: Sequence[Matrix],
+    errors_of: Callable[[Matrix, Points, Points], NDArray[np.float64]],
+    judges: NDArray[np.float64],
+    places: tuple[Points, Points, NDArray[np.bool_] | None],
+    threshold: float,
+) -> Matrix:
+    """The model that most of the nearest neighbours (n, 4) agree with, whatever tests they fail.
+
+    Clouds that drift, or a facade shifted by a window, agree with their surroundings, but not with the neighbours
+    elsewhere. Among models that nearly as many neighbours agree with, most of the matches that agree with their
+    surroundings decide: neighbours in a row of windows lie along the epipolar lines of many a model.
+    """
+
+    def score(model: Matrix, first: Points, second: Points) -> float:  # as MSAC counts
+        return float(np.maximum(0, 1 - (errors_of(model, first, second) / threshold) ** 2).sum())
+
+    first, second, agreeing = places
+    scores = np.array([score(model, judges[:, :2], judges[:, 2:]) for model in models])
+    if agreeing is None:
+        return models[int(scores.argmax())]
+    near = [model for model, each in zip(models, scores, strict=True) if each >= NEARLY * scores.max()]
+    return max(near, key=lambda model: score(model, first[agreeing], second[agreeing]))
 
 
 def _errors(
