@@ -24,7 +24,7 @@ from keypatch.features import Extraction
 from keypatch.geometry.poses import rotation_angle
 from keypatch.matching.matching import Matching
 from keypatch.reconstruction import Inputs, Mapping
-from keypatch.reconstruction.pipeline import MATCHING, _settings
+from keypatch.reconstruction.pipeline import _settings
 from keypatch.reconstruction.result import PhotoCamera, guess_warning
 
 pycolmap = pytest.importorskip("pycolmap")
@@ -102,9 +102,9 @@ def test_a_folder_of_an_earlier_run_is_resumed(made, scene, tmp_path: Path) -> N
 
 
 def test_the_settings_tell_how_matches_were_made_where_it_is_not_the_usual_way() -> None:
-    one_way = replace(MATCHING, mode="one-way", ratio=0.7)
-    usual, other = (_settings(Mapping(), Inputs(), matching) for matching in (MATCHING, one_way))
-    assert usual["ratio"] == 0.85 and "mode" not in usual
+    one_way = Matching(mode="one-way", ratio=0.7)
+    usual, other = (_settings(Mapping(), Inputs(), matching) for matching in (Matching(), one_way))
+    assert usual["ratio"] == Matching().ratio and "mode" not in usual
     assert (other["ratio"], other["mode"]) == (0.7, "one-way")
 
 
@@ -572,7 +572,7 @@ def test_only_the_photos_given_are_matched(scene, tmp_path: Path) -> None:
     photos = [scene.photos / scene.names[number] for number in (0, 2, 4)]
     inputs = Inputs(features=scene.features, pairs="sequence:1")
     with pytest.raises(KeypatchError, match="of 2 matched pairs"):  # the scene's descriptors are noise
-        reconstruct(photos, tmp_path / "out", inputs=inputs, matching=Matching(ratio=None, model=None))
+        reconstruct(photos, tmp_path / "out", inputs=inputs, matching=Matching(ratio=None, filter=None, model=None))
     with h5py.File(tmp_path / "out" / "matches.h5") as file:
         assert {name: list(file[name]) for name in file} == {"0.png": ["2.png"], "2.png": ["4.png"]}
 

@@ -124,7 +124,8 @@ def _read(photo: Photo, work: Work) -> NDArray[np.uint8]:
 
 def _reconstruct(work: Work) -> Path:
     """The folder of the reconstruction, made or resumed if it is not whole."""
-    from keypatch.reconstruction.mapping import MATCHING, Inputs
+    from keypatch.matching.matching import Matching
+    from keypatch.reconstruction.mapping import Inputs
     from keypatch.reconstruction.pipeline import reconstruct
     from keypatch.reconstruction.result import FORMAT, REPORT
 
@@ -148,7 +149,7 @@ def _reconstruct(work: Work) -> Path:
         inputs=inputs,
         describer=work.describer,
         extraction=work.extraction,
-        matching=work.matching or MATCHING,
+        matching=work.matching or Matching(),
         device=work.device,
         precision=work.precision,
         progress=work.progress,

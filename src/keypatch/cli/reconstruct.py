@@ -10,7 +10,7 @@ from keypatch.cli.printing import open_console, print_facts
 from keypatch.features.extraction import DESCRIPTOR, Extraction
 from keypatch.matching.matching import PHOTO_TYPES, Matching
 from keypatch.progress import ProgressBar
-from keypatch.reconstruction.mapping import MATCHING, Inputs, Mapping
+from keypatch.reconstruction.mapping import Inputs, Mapping
 from keypatch.settings import field_names
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(add_completion=False)
 
-VERIFICATION = ("model", "estimator", "threshold", "tries", "confidence", "iterations")  # left to COLMAP
+VERIFICATION = ("model", "estimator", "threshold", "tries", "confidence", "iterations")  # as `match` has them
 
 
 @app.command(
@@ -27,7 +27,7 @@ VERIFICATION = ("model", "estimator", "threshold", "tries", "confidence", "itera
         "keypatch reconstruct photos --features f.h5 --matches m.h5 --out scene",
     )
 )
-@options_of(PHOTO_TYPES, VERIFICATION, inputs=Inputs(), mapping=Mapping(), matching=MATCHING, extraction=Extraction())
+@options_of(PHOTO_TYPES, VERIFICATION, inputs=Inputs(), mapping=Mapping(), matching=Matching(), extraction=Extraction())
 def reconstruct(
     context: typer.Context,
     images: Images,
@@ -46,7 +46,7 @@ def reconstruct(
         refuse_beside(context, "--features", *names, changed=extraction != Extraction())
     if inputs.matches is not None:
         names = ("pairs", "mode", "ratio", "ratio_sides", "neighbours")
-        refuse_beside(context, "--matches", *names, changed=matching != MATCHING)
+        refuse_beside(context, "--matches", *names, changed=matching != Matching())
     from keypatch.reconstruction.pipeline import reconstruct as run
 
     with ProgressBar() as progress:

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from keypatch.images import PIXEL_LIMIT
-from keypatch.matching.matching import Matching
 from keypatch.settings import CheckedFields, brief, option
 
 
@@ -60,7 +59,3 @@ class Mapping(CheckedFields):
     )
 
     __repr__ = brief
-
-
-# Fewer and more exact matches than those of `match` (docs/results/defaults.md); COLMAP verifies them.
-MATCHING = Matching(ratio=0.85, filter=None, model=None)

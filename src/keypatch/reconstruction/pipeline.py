@@ -31,7 +31,7 @@ from keypatch.reconstruction.inputs import (
     require_one_run,
 )
 from keypatch.reconstruction.joining import join_models, matcher_of
-from keypatch.reconstruction.mapping import MATCHING, Inputs, Mapping
+from keypatch.reconstruction.mapping import Inputs, Mapping
 from keypatch.reconstruction.page import write_model_page
 from keypatch.reconstruction.picture import write_picture
 from keypatch.reconstruction.result import (
@@ -58,7 +58,7 @@ def reconstruct(
     inputs: Inputs = Inputs(),  # noqa: B008
     describer: Describer | str | Path = DESCRIPTOR,
     extraction: Extraction = Extraction(),  # noqa: B008
-    matching: Matching = MATCHING,
+    matching: Matching = Matching(),  # noqa: B008
     device: str = "auto",
     precision: str = "auto",
     progress: Progress | Callback | None = None,
@@ -67,7 +67,7 @@ def reconstruct(
 
     images, describer, extraction: as for `describe`.
     inputs: features and matches made before, pairs to match, known cameras, how photos are named.
-    matching: as for `match_pairs`; without a model, as COLMAP verifies the matches.
+    matching: as for `match_pairs`; COLMAP verifies what is left once more, with `mapping.max_error`.
 
     >>> kp.reconstruct("photos", "model", kp.Mapping(share_camera=True))  # doctest: +SKIP
 
@@ -139,7 +139,7 @@ def _settings(mapping: Mapping, inputs: Inputs, matching: Matching) -> dict[str,
     del settings["time_limit"]
     if inputs.matches is not None:
         return settings | {"matches": Path(inputs.matches).name}
-    usual = MATCHING.settings()
+    usual = Matching().settings()
     changed = {name: value for name, value in matching.settings().items() if value != usual.get(name)}
     return settings | {"pairs": Path(inputs.pairs).name, "ratio": matching.ratio} | changed
 
