@@ -35,9 +35,7 @@ def cut_into(folder: Path, found: Found, patch_sigmas: float, progress: Progress
         done = set()
     else:
         patches = npy.open_memmap(path, "r+")
-    order = np.argsort(rows.image_id, kind="stable")
-    images, starts = np.unique(rows.image_id[order], return_index=True)
-    parts = dict(zip(images.tolist(), np.split(order, starts[1:]), strict=True))
+    parts = dict(rows.by_image())
     thing = "views" if found.views > 1 else "photos"
     progress.count(len(done), len(parts), f"{thing} cut")
     with StopWish() as stop:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
@@ -78,6 +78,12 @@ class Observations:
         numbered = [replace(each, point_id=each.point_id + start) for each, start in zip(parts, starts, strict=True)]
         columns = (np.concatenate([getattr(each, name) for each in numbered]) for name in _COLUMNS)
         return cls(Keypoints.join([each.keypoints for each in parts]), *columns)
+
+    def by_image(self) -> Iterator[tuple[int, Int64]]:
+        """The images that have rows, and the positions of these, both in order."""
+        order = np.argsort(self.image_id, kind="stable")
+        images, starts = np.unique(self.image_id[order], return_index=True)
+        yield from zip(images.tolist(), np.split(order, starts[1:]), strict=True)
 
     def numbered(self) -> Observations:
         """The points numbered from 0."""
@@ -208,8 +214,7 @@ def has_company(rows: Observations, least: int = 2) -> NDArray[np.bool_]:
 def coinciding_points(rows: Observations, separation: float, same_scale: float = SAME_SCALE) -> Int64:
     """(m, 2) pairs of points that are seen, in some photo, nearer than `separation` sigmas, at about one scale."""
     pairs = list[Int64]()
-    for image in np.unique(rows.image_id):
-        here = np.flatnonzero(rows.image_id == image)
+    for _, here in rows.by_image():
         xy, sigma, point = rows.keypoints.xy[here], rows.keypoints.sigma[here].astype(np.float64), rows.point_id[here]
         tree = cKDTree(xy)
         # by the smaller of two scales: at most its reach, so it is enough to look around each by its own

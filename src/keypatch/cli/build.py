@@ -27,9 +27,7 @@ USUAL: dict[str, Any] = {name: kind() for name, kind in METHODS.items()}
 @app.command(
     epilog=examples(
         "keypatch build photos --out mine --held-out 0.2",
-        "keypatch build photos --out mine --method pairs --pairs pairs.txt",
-        "keypatch build photos --out mine --method homographies --held-out 0.2",
-        "keypatch build oxford --out strips --method sequences",
+        "keypatch build photos --out views --method homographies",
     )
 )
 @options_of(PHOTO_TYPES, alternatives=METHODS, building=Building(), **USUAL, mapping=Mapping(), extraction=Extraction())
