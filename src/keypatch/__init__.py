@@ -9,7 +9,7 @@
 Images       load, extract, match, draw; Extraction, Matching, AdaLAM, Camera, Features, ImageMatches, RelativePose,
              Keypoints
 Many photos  describe, match_photos, match_pairs, read_features, read_matches, reconstruct; FileOptions, Inputs, Mapping
-Own patches  build; Tracks, PhotoPairs, Building
+Own patches  build; Tracks, PhotoPairs, Homographies, Sequences, Building
 Training     train, open_patches, find_recipe, register; Recipe, PatchSet, Conditions
 Scores       evaluate, load_result, compare, report, study_methods, study_ubc; Result
 Help         inspect, examine, list_names, quickstart
@@ -27,10 +27,12 @@ if TYPE_CHECKING:
     from keypatch.benchmarks.evaluation import evaluate as evaluate
     from keypatch.benchmarks.result import Result as Result
     from keypatch.benchmarks.result import load_result as load_result
+    from keypatch.building.homographies import Homographies as Homographies
     from keypatch.building.options import Building as Building
     from keypatch.building.pairs import PhotoPairs as PhotoPairs
     from keypatch.building.pipeline import BuiltSet as BuiltSet
     from keypatch.building.pipeline import build as build
+    from keypatch.building.sequences import Sequences as Sequences
     from keypatch.building.tracks import Tracks as Tracks
     from keypatch.colmap.cameras import Camera as Camera
     from keypatch.commands.inspect.inspection import Inspection as Inspection
@@ -88,6 +90,7 @@ _HOME = {
     "Extraction": "features.extraction",
     "Features": "features.extraction",
     "FileOptions": "features.extraction",
+    "Homographies": "building.homographies",
     "ImageMatches": "matching.image_matches",
     "Inputs": "reconstruction.mapping",
     "Inspection": "commands.inspect.inspection",
@@ -102,6 +105,7 @@ _HOME = {
     "Recipe": "training.recipe",
     "RelativePose": "matching.relative_pose",
     "Result": "benchmarks.result",
+    "Sequences": "building.sequences",
     "Tracks": "building.tracks",
     "build": "building.pipeline",
     "compare": "benchmarks.comparison",

@@ -1,26 +1,26 @@
 """HPatches strips from photos with known homographies: right places, stated overlaps, read and scored as any."""
 
 import json
-import signal
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
+from build_fixtures import Told, content
 from numpy.typing import NDArray
 from PIL import Image
 
+import keypatch as kp
 from keypatch.benchmarks.contamination import Contamination, seen_photos
 from keypatch.benchmarks.evaluation import evaluate
 from keypatch.building import sequences
-from keypatch.building.sequences import Sequences, build_from_sequences, cut_strips, strip_name
+from keypatch.building.sequences import Sequences, cut_strips, strip_name
 from keypatch.errors import DataError, Interrupted, KeypatchError
 from keypatch.images import find_photos
 from keypatch.patches import open_patches
 from keypatch.patches.hpatches import STRIPS, read_sequences
 from keypatch.patches.planar_sequences import read_planar_sequences
 from keypatch.patches.sources import remember
-from keypatch.progress import Progress
 
 Write = Callable[..., None]
 FEW = Sequences(points=60, smallest_sigma=2.0, contrast=0.01)
@@ -38,7 +38,7 @@ def oxford(write_sequence: Write, tmp_path_factory: pytest.TempPathFactory) -> P
 @pytest.fixture(scope="module")
 def strips(oxford: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("strips") / "set"
-    build_from_sequences([oxford], out, FEW, terms="CC0")
+    kp.build([oxford], out, FEW, kp.Building(terms="CC0"))
     return out
 
 
@@ -51,11 +51,8 @@ def likeness(first: NDArray[np.uint8], second: NDArray[np.uint8]) -> NDArray[np.
 
 
 def test_strips_are_in_the_layout_of_hpatches(strips: Path) -> None:
-    assert sorted(path.name for path in strips.iterdir() if not path.name.startswith(".")) == [
-        "card.json",
-        "i_dusk",
-        "v_wall",
-    ]
+    named = ["build.html", "build.json", "card.json", "i_dusk", "v_wall"]
+    assert sorted(path.name for path in strips.iterdir()) == named
     for name in ("i_dusk", "v_wall"):
         assert {path.name for path in (strips / name).iterdir()} == {f"{strip}.png" for strip in STRIPS}
         with Image.open(strips / name / "ref.png") as image:
@@ -113,58 +110,81 @@ def test_a_sequence_keeps_the_name_that_says_what_changes(oxford: Path, write_se
 
 def test_a_sequence_of_fewer_photos_is_named_and_left_out(oxford: Path, write_sequence: Write, tmp_path: Path) -> None:
     write_sequence(tmp_path / "more" / "pair", 1.0, photos=2)
-    built = build_from_sequences([oxford, tmp_path / "more"], tmp_path / "set", FEW)
-    assert list(built.left_out) == ["v_pair"] and "has 2 photos" in built.left_out["v_pair"]
-    assert sorted(built.card["strips"]) == ["i_dusk", "v_wall"]
+    told = Told()
+    card = kp.build([oxford, tmp_path / "more"], tmp_path / "set", FEW, progress=told).cards[""]
+    left_out = card["sequences_left_out"]
+    assert list(left_out) == ["v_pair"] and "has 2 photos" in left_out["v_pair"] and "has 2 photos" in told.messages[0]
+    assert (
+        sorted(card["strips"]) == ["i_dusk", "v_wall"] and "has 2 photos" in (tmp_path / "set/build.html").read_text()
+    )
     with pytest.raises(KeypatchError, match="has 2 photos"):
-        build_from_sequences([tmp_path / "more"], tmp_path / "none", FEW)
+        kp.build([tmp_path / "more"], tmp_path / "none", FEW, progress=Told())
+    assert not (tmp_path / "none").exists()
 
 
+@pytest.mark.parametrize("number", [1, 3])
 def test_a_photo_that_cannot_be_read_costs_its_sequence_alone(
-    oxford: Path, write_sequence: Write, tmp_path: Path
+    oxford: Path, write_sequence: Write, tmp_path: Path, number: int
 ) -> None:
     write_sequence(tmp_path / "more" / "broken", 1.0)
-    (tmp_path / "more" / "broken" / "img3.png").write_bytes(b"\x89PNG cut off")
-    built = build_from_sequences([oxford, tmp_path / "more"], tmp_path / "set", FEW)
-    assert list(built.left_out) == ["v_broken"] and "img3.png" in built.left_out["v_broken"]
-    assert not (tmp_path / "set" / "v_broken").exists()
+    (tmp_path / "more" / "broken" / f"img{number}.png").write_bytes(b"\x89PNG cut off")
+    made = kp.build([oxford, tmp_path / "more"], tmp_path / "set", FEW, progress=Told())
+    left_out = made.cards[""]["sequences_left_out"]
+    assert list(left_out) == ["v_broken"] and f"img{number}.png" in left_out["v_broken"]
+    assert len(made.skipped) == 1 and not (tmp_path / "set" / "v_broken").exists()
 
 
 def test_sequences_of_one_name_are_refused(oxford: Path, write_sequence: Write, tmp_path: Path) -> None:
     write_sequence(tmp_path / "again" / "wall", 1.0)
     with pytest.raises(DataError, match="Two sequences would be named v_wall"):
-        build_from_sequences([oxford, tmp_path / "again"], tmp_path / "set", FEW)
+        kp.build([oxford, tmp_path / "again"], tmp_path / "set", FEW)
 
 
-def test_a_folder_with_other_files_is_refused(oxford: Path, tmp_path: Path) -> None:
-    (tmp_path / "notes.txt").write_text("mine")
-    with pytest.raises(KeypatchError, match=r"not empty \(notes\.txt\)"):
-        build_from_sequences([oxford], tmp_path, FEW)
+def test_another_homography_is_another_build(oxford: Path, write_sequence: Write, tmp_path: Path) -> None:
+    write_sequence(tmp_path / "in" / "wall", 1.0)
+    kp.build(tmp_path / "in", tmp_path / "set", FEW)
+    np.savetxt(tmp_path / "in" / "wall" / "H1to3p", np.diag([1.0, 1.0, 1.0]))
+    with pytest.raises(KeypatchError, match=r"was built otherwise: photos\.hash"):
+        kp.build(tmp_path / "in", tmp_path / "set", FEW)
 
 
+@pytest.mark.parametrize(("unit", "at", "cut"), [("sequences", 1, ["wall"]), ("photos hashed", 2, [])])
 def test_an_interrupted_build_is_resumed_to_the_same_bytes(
+    oxford: Path, strips: Path, tmp_path: Path, unit: str, at: int, cut: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    building = kp.Building(terms="CC0")
+    with pytest.raises(Interrupted):
+        kp.build([oxford], tmp_path / "set", FEW, building, progress=Told(unit, at))
+    assert "not finished" in kp.inspect(tmp_path / "set").problems[0]
+    made, original = list[str](), sequences.cut_strips
+    monkeypatch.setattr(sequences, "cut_strips", lambda each, *how: made.append(each.name) or original(each, *how))
+    kp.build([oxford], tmp_path / "set", FEW, building)
+    assert made == cut and content(tmp_path / "set") == content(strips)
+
+
+def test_a_build_killed_while_it_moved_its_strips_is_made_whole(
     oxford: Path, strips: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Stopping(Progress):
-        def count(self, done: int, total: int, unit: str, note: str = "") -> None:
-            if done == 1:
-                signal.raise_signal(signal.SIGINT)
+    out, replaced = tmp_path / "set", Path.replace
 
-    with pytest.raises(Interrupted, match="keeps the strips of 1 sequences"):
-        build_from_sequences([oxford], tmp_path / "set", FEW, progress=Stopping())
-    made, cut = list[str](), sequences.cut_strips
-    monkeypatch.setattr(sequences, "cut_strips", lambda each, how: made.append(each.name) or cut(each, how))
-    build_from_sequences([oxford], tmp_path / "set", FEW)
-    assert made == ["wall"]
-    for path in strips.rglob("*.png"):
-        assert (tmp_path / "set" / path.relative_to(strips)).read_bytes() == path.read_bytes()
+    def killed(path: Path, target: Path) -> Path:
+        if path.name == "v_wall":
+            raise KeyboardInterrupt
+        return replaced(path, target)
+
+    with monkeypatch.context() as patch, pytest.raises(Interrupted):
+        patch.setattr(Path, "replace", killed)
+        kp.build([oxford], out, FEW, kp.Building(terms="CC0"))
+    assert (out / "i_dusk").exists() and not (out / "v_wall").exists()
+    kp.build([oxford], out, FEW, kp.Building(terms="CC0"))
+    assert content(out) == content(strips)
 
 
 def test_oxford_gives_strips_that_are_read_and_scored(shared: Path, tmp_path: Path) -> None:
     for name in ("graf", "ubc"):
         (tmp_path / "oxford").mkdir(exist_ok=True)
         (tmp_path / "oxford" / name).symlink_to(shared / "data" / "oxford" / name)
-    built = build_from_sequences([tmp_path / "oxford"], tmp_path / "set", Sequences(points=150))
-    assert sorted(built.card["strips"]) == ["i_ubc", "v_graf"]
+    built = kp.build(tmp_path / "oxford", tmp_path / "set", Sequences(points=150))
+    assert sorted(built.cards[""]["strips"]) == ["i_ubc", "v_graf"]
     scores = evaluate("rootsift", "hpatches", tmp_path / "set").scores
     assert scores["rank1.e"] > scores["rank1.h"] > scores["rank1.t"] > 0.3

@@ -11,12 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keypatch.building.noise import LabelNoise, describe_rows, estimate_label_noise, suspicion
-from keypatch.building.observations import Found, Observations, coinciding_points
+from keypatch.building.observations import Found, Observations, Written, coinciding_points
 from keypatch.building.tracks import widest_angles
 from keypatch.describers.sift import SiftDescriber
-from keypatch.images import Photo
 from keypatch.metrics import fpr95
 from keypatch.patches.patch_set import Pairs
+from keypatch.patches.sources import SOURCES
+from keypatch.provenance import provenance
 
 Int64 = NDArray[np.int64]
 
@@ -42,18 +43,20 @@ class Quality:
 
 
 def measure(
-    patches: NDArray[np.uint8], rows: Observations, lists: Sequence[Pairs], rng: np.random.Generator, changed: bool
+    patches: NDArray[np.uint8], rows: Observations, lists: Sequence[Pairs], rng: np.random.Generator, found: Found
 ) -> Quality:
-    """The quality of a set by RootSIFT, which learned from no photo and had no part in making it.
-
-    changed: patches of a point may look different by intent.
-    """
+    """The quality of a set by RootSIFT, which learned from no photo and had no part in making it."""
     judge = SiftDescriber(root=True)
     first = np.unique(rows.point_id, return_index=True)[1]
     suspects = zip(*(each[:SUSPICIOUS].tolist() for each in suspicion(patches, rows.point_id, judge, rng)), strict=True)
     largest, smallest = (_of_points(reduce, rows) for reduce in (np.maximum, np.minimum))
+    if found.exact:
+        noise = LabelNoise.none(found.exact)
+    else:
+        changed = bool(found.facts.get("aligned"))
+        noise = replace(estimate_label_noise(patches, rows.point_id, judge, rng, rows), changed=changed)
     return Quality(
-        noise=replace(estimate_label_noise(patches, rows.point_id, judge, rng, rows), changed=changed),
+        noise=noise,
         suspicious=list(suspects),
         rootsift={each.name: _fpr95(patches, each, judge) for each in lists},
         coinciding=coinciding_points(rows, QUARTER),
@@ -77,8 +80,8 @@ def warnings_of(rows: Observations, quality: Quality) -> list[str]:
     told, points = list[str](), rows.points
     if points < FEW_POINTS:
         told.append(
-            f"The set is small: {points:,} points, of which a network learns little. Add photos, raise --keypoints, or "
-            "train on it together with a larger set."
+            f"The set is small: {points:,} points, of which a network learns little. Add photos, take more points of "
+            "each (--keypoints, of single photos --points), or train on it together with a larger set."
         )
     hard = next((value for name, value in quality.rootsift.items() if name.startswith("hard")), None)
     angle = float(np.median(quality.angles)) if np.isfinite(quality.angles).all() and points else None
@@ -106,14 +109,6 @@ def warnings_of(rows: Observations, quality: Quality) -> list[str]:
     return told
 
 
-def fingerprints(photos: Sequence[Photo], terms: str) -> list[dict[str, str]]:
-    """The photos as a card names its sources."""
-    from keypatch.patches.fingerprints import fingerprint
-
-    stated = {"terms": terms} if terms else {}
-    return [{"name": photo.name, **fingerprint(photo.path).to_json(), **stated} for photo in photos]
-
-
 def make_card(
     found: Found,
     rows: Observations,
@@ -125,17 +120,11 @@ def make_card(
 ) -> dict[str, Any]:
     """Plain values, for card.json: of one part, whose rows these are."""
     sizes, counts = np.unique(np.unique(rows.point_id, return_counts=True)[1], return_counts=True)
-    used = np.unique(rows.image_id).tolist()
+    used = np.unique(rows.image_id // found.views).tolist()
     return {
-        "made_by": "keypatch build",
-        "method": settings["method"],
-        "part": part,
-        "terms": settings["building.terms"] or "not stated",
-        "sources": [sources[image] for image in used],
-        "images": [found.photos[image].name for image in range(len(found.photos))],  # by the numbers in info.txt
-        "settings": {name: _without_folder(value) for name, value in settings.items()},
+        **card_head(settings, [sources[photo] for photo in used], part),
+        "images": found.image_names(),  # by the numbers in info.txt
         "found": dict(found.facts),
-        "patch_sigmas": settings["building.patch_sigmas"],
         "counts": {
             "photos": len(used),
             "patches": len(rows),
@@ -156,6 +145,36 @@ def make_card(
             {"point": point, "patch": patch, "distance": round(far, 3)} for point, patch, far in quality.suspicious
         ],
         "warnings": warnings_of(rows, quality),
+        "provenance": provenance().to_json(),
+    }
+
+
+def make_strips_card(
+    written: Written, sources: Sequence[Mapping[str, str]], settings: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The same of a set in a layout of its method's own, which is not judged."""
+    return {
+        **card_head(settings, sources, None),
+        "counts": {"photos": len(written.photos), **written.counts},
+        "label_noise": LabelNoise.none(written.exact).to_json(),
+        "viewing_angle_degrees": None,
+        "scale_change": None,
+        **written.entries,
+        "warnings": [],
+        "provenance": provenance().to_json(),
+    }
+
+
+def card_head(settings: Mapping[str, Any], sources: Sequence[Mapping[str, str]], part: str | None) -> dict[str, Any]:
+    """What every card begins with: how the set was made, and of what."""
+    return {
+        "made_by": "keypatch build",
+        "method": settings["method"],
+        "part": part,
+        "terms": settings["building.terms"] or "not stated",
+        SOURCES: list(sources),
+        "settings": {name: _without_folder(value) for name, value in settings.items()},
+        "patch_sigmas": settings["building.patch_sigmas"],
     }
 
 

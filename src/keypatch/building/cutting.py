@@ -35,10 +35,9 @@ def cut_into(folder: Path, found: Found, patch_sigmas: float, progress: Progress
         done = set()
     else:
         patches = npy.open_memmap(path, "r+")
-    order = np.argsort(rows.image_id, kind="stable")
-    images, starts = np.unique(rows.image_id[order], return_index=True)
-    parts = dict(zip(images.tolist(), np.split(order, starts[1:]), strict=True))
-    progress.count(len(done), len(parts), "photos cut")
+    parts = dict(rows.by_image())
+    thing = "views" if found.views > 1 else "photos"
+    progress.count(len(done), len(parts), f"{thing} cut")
     with StopWish() as stop:
         unsaved, saved_at = list[int](), time.monotonic()
         for image, here in parts.items():
@@ -55,10 +54,10 @@ def cut_into(folder: Path, found: Found, patch_sigmas: float, progress: Progress
             if time.monotonic() - saved_at > EVERY:
                 _save(patches, journal, unsaved)
                 unsaved, saved_at = [], time.monotonic()
-            progress.count(len(done), len(parts), "photos cut")
+            progress.count(len(done), len(parts), f"{thing} cut")
         _save(patches, journal, unsaved)
         if stop and len(done) < len(parts):
-            raise Interrupted(f"{folder.parent} keeps the patches of {len(done)} photos")
+            raise Interrupted(f"{folder.parent} keeps the patches of {len(done)} {thing}")
     return np.asarray(npy.open_memmap(path, "r"))
 
 

@@ -1,50 +1,60 @@
-"""Patches from single photos: their points in random views, with other light, blur, noise and compression."""
+"""The method `homographies`: points of single photos in random views, with other light, blur, noise and compression."""
 
-import hashlib
-import json
+from __future__ import annotations
+
 import math
-import os
-import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import ClassVar
+from zlib import crc32
 
 import numpy as np
-from numpy.lib import format as npy
 from numpy.typing import NDArray
 from PIL import Image
 
-from keypatch.errors import DataError, Interrupted, KeypatchError
-from keypatch.files import hash_file, hold_chosen_folder, make_folder, read_json, reading, write_atomically, write_json
-from keypatch.geometry import Jitter, Keypoints, ViewRange
-from keypatch.images import PIXEL_LIMIT, Photo, listed, read_photo
-from keypatch.patches.pair_lists import draw_pair_lists
-from keypatch.patches.phototour import PATCH_SIDE, write_phototour
-from keypatch.patches.single_photos import MadeClasses, Making, PhotoChanges, make_classes
-from keypatch.patches.sources import SOURCES, Source, find_sources
-from keypatch.progress import Callback, Progress, StopWish
-from keypatch.provenance import provenance
+from keypatch.building.observations import Found, Observations, Work, unknown_views
+from keypatch.building.options import SIDE, UNFINISHED
+from keypatch.errors import KeypatchError
+from keypatch.files import write_atomically
+from keypatch.geometry import (
+    Jitter,
+    Keypoints,
+    View,
+    ViewRange,
+    frame_overlap,
+    jitter_keypoints,
+    random_homography,
+    transform_keypoints,
+)
+from keypatch.images import Photo, listed, read_header, read_mask, read_photo, require_masks
+from keypatch.patches.single_photos import Making, PhotoChanges, change_photo, find_points, render_view
+from keypatch.progress import track
 from keypatch.settings import CheckedFields, brief, option
 
-WORK = ".building"  # what a build keeps in its folder until it is whole
+Grey = NDArray[np.uint8]
+
 # Errors of a frame that make a median overlap of 0.72 with the true one, as HPatches' hard patches have, whatever the
 # width of a patch: the shift is a share of it
 _ERRORS = Jitter(angle=math.radians(15), log_scale=0.3, log_stretch=0.3, shift=2.1 / 24)
+_VIEW, _CHANGE, _FRAMES = range(3)  # what random numbers of a view are for: each can be drawn again alone
+_POINTS = "points"  # the folder of those that were found before a stop
+_COLUMNS = ("x", "y", "sigma", "angle")  # what DoG finds
+_EXACT = "none: labels are exact by construction, since the views are rendered"
 
 
 @dataclass(frozen=True)
 class Homographies(CheckedFields):
-    """How patches are made of single photos: random views, each with errors of the detector and changes of the picture.
+    """Classes from single photos: random views, each with errors of the detector and changes of the picture.
 
-    >>> from keypatch.building.homographies import Homographies
-    >>> Homographies(views=4).points
+    >>> kp.Homographies(views=4).points
     700
     """
 
     views: int = option(6, "Patches of a point: the photo itself and its random views.", least=2)
-    points: int = option(700, "Most points of a photo.", least=1)
-    smallest_sigma: float = option(1.2, "Smallest scale of a point, in pixels.", above=0)
+    points: int = option(700, "Most points of a photo, or of a sequence.", least=1)
+    smallest_sigma: float = option(1.2, "Smallest scale of a point, in pixels of the (first) photo.", above=0)
     contrast: float = option(0.015, "Contrast threshold of the detector (DoG).", least=0)
     overlap: float = option(0.5, "Most that the regions of two points share.", least=0, most=1)
     turn: float = option(45.0, "Largest turn of a view, in degrees.", least=0, most=180)
@@ -60,41 +70,125 @@ class Homographies(CheckedFields):
     noise: float = option(6.0, "Largest noise, standard deviation in grey levels.", least=0)
     quality: int = option(30, "Lowest JPEG quality.", least=1, most=95)
     longest_side: int = option(2048, "Photos with a longer side are reduced to it first, in pixels.", least=128)
-    patch_sigmas: float = option(24.0, "Patch side in sigmas.", above=0)
-    list_size: int = option(10_000, "Most lines of each pair list, half of them matches.", least=2)
-    seed: int = option(0, "Random seed of views, changes and pair lists.", least=0, below=2**31)
 
     __repr__ = brief
 
-    def making(self) -> Making:
-        """The same for `make_classes`."""
+    least_photos: ClassVar[int] = 1
+    side: ClassVar[float] = SIDE
+    unused: ClassVar[frozenset[str]] = frozenset({"pairs", "descriptor", "extraction", "matching", "mapping"})
+
+    def find(self, work: Work) -> Found:
+        """The points of each photo, and where its views show them; a view is rendered when it is cut."""
+        building = work.building
+        if building.masks is not None:
+            require_masks(Path(building.masks), [photo.name for photo in work.photos])
+        photos, parts, sizes, overlaps = list[Photo](), list[Observations](), list[tuple[int, int]](), list[float]()
+        blank = list[str]()
+        for number, photo in enumerate(track(work.photos, "photos searched for points", work.progress)):
+            points, size = self._keep_points(work, number, photo)
+            if not len(points):
+                blank.append(photo.name)
+                continue
+            views = self._views(photo, size, building.seed)
+            rows, overlap = self._observe(photo, points, views, len(photos), work)
+            photos.append(photo)
+            parts.append(rows)
+            sizes += [size, *(view.size for view in views)]
+            overlaps += overlap.tolist()
+        if blank and photos:
+            work.progress.say(f"Left out: {listed(blank)}: no point in it fits.")
+        if not photos:
+            raise KeypatchError(
+                f"No point in {listed(blank)} fits. Lower --contrast or --smallest-sigma, or give photos with more "
+                "texture."
+            )
+        read = lru_cache(maxsize=1)(lambda number: self._read(photos[number], work))  # its views come one by one
+        facts = {"median overlap of frames": round(float(np.median(overlaps)), 4)}
+        return Found(
+            photos,
+            np.array(sizes, np.int64),
+            Observations.join(parts),
+            lambda image: self._render(photos[image // self.views], image % self.views, read, image, building.seed),
+            {"photos without a point that fits": len(blank)},
+            facts,
+            self.views,
+            _EXACT,
+        )
+
+    def _read(self, photo: Photo, work: Work) -> Grey:
+        return _reduced(read_photo(photo.path, pixel_limit=work.building.pixel_limit), self.longest_side)
+
+    def _keep_points(self, work: Work, number: int, photo: Photo) -> tuple[Keypoints, tuple[int, int]]:
+        """The points of a photo and the size (width, height) that they are found at; kept for a resumed build."""
+        path = work.folder / UNFINISHED / _POINTS / f"{number:06d}.npz"
+        if path.exists():
+            with np.load(path) as kept:
+                width, height = kept["size"].tolist()
+                return Keypoints(*(kept[name] for name in _COLUMNS)), (width, height)
+        grey = self._read(photo, work)
+        size, making = (grey.shape[1], grey.shape[0]), self._making(work.building.side)
+        points = find_points(grey, making, lambda found: _is_unmasked(found, photo, grey.shape, work))
+        if len(points):
+            with write_atomically(path) as file:
+                np.savez(file, size=np.array(size), **{name: getattr(points, name) for name in _COLUMNS})
+        return points, size
+
+    def _making(self, patch_sigmas: float) -> Making:
         return Making(
-            views=self.views,
             points=self.points,
             smallest_sigma=self.smallest_sigma,
             contrast=self.contrast,
             overlap=self.overlap,
-            jitter=scaled_jitter(self.jitter, self.patch_sigmas),
-            view_range=ViewRange(math.radians(self.turn), (1 / self.zoom, self.zoom), self.stretch, self.perspective),
-            changes=PhotoChanges(
-                self.blur,
-                (min(self.darkest, self.brightest), max(self.darkest, self.brightest)),
-                (1 / self.gamma, self.gamma),
-                self.slope,
-                self.noise,
-                (self.quality, 96),
-            ),
-            patch_sigmas=self.patch_sigmas,
+            patch_sigmas=patch_sigmas,
         )
 
+    def _views(self, photo: Photo, size: tuple[int, int], seed: int) -> list[View]:
+        """All but the photo itself."""
+        ranges = ViewRange(math.radians(self.turn), (1 / self.zoom, self.zoom), self.stretch, self.perspective)
+        return [random_homography(_random(seed, photo, k, _VIEW), size, ranges) for k in range(1, self.views)]
 
-@dataclass(frozen=True)
-class BuiltPatches:
-    """What was written: the folder, its card, and the photos or sequences that were left out, with the reason."""
+    def _observe(
+        self, photo: Photo, points: Keypoints, views: Sequence[View], number: int, work: Work
+    ) -> tuple[Observations, NDArray[np.float64]]:
+        """The points in the photo, the number-th, and in its views; the overlaps of frames used with the true ones."""
+        side, seed = work.building.side, work.building.seed
+        jitter, frames, overlaps = scaled_jitter(self.jitter, side), [points], list[NDArray[np.float64]]()
+        for k, view in enumerate(views, start=1):
+            exact = transform_keypoints(view.homography, points)
+            used = jitter_keypoints(exact, jitter, _random(seed, photo, k, _FRAMES))
+            frames.append(used)
+            overlaps.append(frame_overlap(exact, used, side / 2))
+        count = len(points) * self.views
+        place = np.zeros((count, 3))
+        place[:, :2] = np.tile(points.xy, (self.views, 1))
+        rows = Observations(
+            keypoints=Keypoints.from_frames(
+                np.concatenate([each.xy for each in frames]), np.concatenate([each.frames() for each in frames])
+            ),
+            point_id=np.tile(np.arange(len(points)), self.views),
+            image_id=number * self.views + np.repeat(np.arange(self.views), len(points)),
+            error=np.zeros(count),
+            place=place,
+            scene=np.full(count, number),
+            **unknown_views(count),
+        )
+        return rows, np.concatenate(overlaps)
 
-    folder: Path
-    card: Mapping[str, Any]
-    left_out: Mapping[str, str]
+    def _render(self, photo: Photo, view: int, read: Callable[[int], Grey], image: int, seed: int) -> Grey:
+        grey = read(image // self.views)
+        if not view:
+            return grey
+        height, width = grey.shape
+        shown = render_view(grey, self._views(photo, (width, height), seed)[view - 1])
+        changes = PhotoChanges(
+            self.blur,
+            (min(self.darkest, self.brightest), max(self.darkest, self.brightest)),
+            (1 / self.gamma, self.gamma),
+            self.slope,
+            self.noise,
+            (self.quality, 96),
+        )
+        return change_photo(shown, changes, _random(seed, photo, view, _CHANGE))
 
 
 def scaled_jitter(hardness: float, patch_sigmas: float) -> Jitter:
@@ -103,70 +197,12 @@ def scaled_jitter(hardness: float, patch_sigmas: float) -> Jitter:
     return replace(Jitter(**values), shift=values["shift"] * patch_sigmas)
 
 
-def build_from_homographies(
-    photos: Sequence[Photo],
-    out: str | Path,
-    options: Homographies = Homographies(),  # noqa: B008  a frozen value
-    *,
-    terms: str = "",
-    card: Mapping[str, Any] | None = None,
-    pixel_limit: int = PIXEL_LIMIT,
-    progress: Progress | Callback | None = None,
-) -> BuiltPatches:
-    """Patches of single photos in random views, written to `out` in PhotoTour layout with pair lists and a card.
-
-    One photo is in memory at a time, and the patches of one. A photo that cannot be read is told and left out. The same
-    photos, options and seed give the same bytes, also after a stop. terms: under which the photos may be used. card:
-    further entries. `progress` counts photos.
-
-    Raises:
-        KeypatchError: no photo gave a point, or the folder holds another set.
-        Interrupted: Ctrl-C; the same call resumes.
-    """
-    told, place = Progress.of(progress), Path(out)
-    with hold_chosen_folder(place):
-        work = open_work(place, [asdict(options), [photo.name for photo in photos]])
-        parts, left_out = dict[Photo, Path](), dict[str, str]()
-        told.count(0, len(photos), "photos")
-        with StopWish() as stop:
-            for number, photo in enumerate(photos):
-                if stop:
-                    raise Interrupted(f"{place} keeps the patches of {len(parts)} photos")
-                try:
-                    parts[photo] = _keep_part(work, photo, options, number, pixel_limit)
-                except DataError as error:
-                    left_out[photo.name] = str(error)
-                    told.note(f"Left out: {error}")
-                told.count(number + 1, len(photos), "photos")
-        filled = {photo: part for photo, part in parts.items() if _rows(part)}
-        left_out |= {photo.name: "no points" for photo in parts if photo not in filled}
-        if not filled:
-            raise KeypatchError(
-                f"None of the {len(photos)} photos gave a point that fits: {listed(list(left_out))}. "
-                "Lower contrast or smallest_sigma, or give photos with more texture."
-            )
-        told.note(f"Writing {sum(map(_rows, filled.values())):,} patches")
-        sources = find_sources(filled, terms, pixel_limit)
-        written = _write_set(work / "set", filled, options, sources, left_out, card or {})
-        _move(work / "set", place)
-        shutil.rmtree(work)
-    return BuiltPatches(place, written, left_out)
+def _random(seed: int, photo: Photo, view: int, purpose: int) -> np.random.Generator:
+    """By the photo's name: its patches are the same whatever other photos there are."""
+    return np.random.default_rng([seed, crc32(photo.name.encode(errors="replace")), view, purpose])
 
 
-def iterate_classes(
-    photos: Sequence[Photo], options: Homographies, pixel_limit: int = PIXEL_LIMIT
-) -> Iterator[tuple[Photo, MadeClasses]]:
-    """Photo by photo its patches, point ids from 0 and keypoints; raises DataError where a photo cannot be read."""
-    for number, photo in enumerate(photos):
-        yield photo, _classes_of(photo, options, number, pixel_limit)
-
-
-def _classes_of(photo: Photo, options: Homographies, number: int, pixel_limit: int) -> MadeClasses:
-    grey = _reduced(read_photo(photo.path, pixel_limit=pixel_limit), options.longest_side)
-    return make_classes([grey], options.making(), [options.seed, number])
-
-
-def _reduced(grey: NDArray[np.uint8], longest: int) -> NDArray[np.uint8]:
+def _reduced(grey: Grey, longest: int) -> Grey:
     height, width = grey.shape
     factor = longest / max(height, width)
     if factor >= 1:
@@ -175,104 +211,13 @@ def _reduced(grey: NDArray[np.uint8], longest: int) -> NDArray[np.uint8]:
     return np.asarray(Image.fromarray(grey).resize(size, Image.Resampling.LANCZOS))
 
 
-def _keep_part(work: Path, photo: Photo, options: Homographies, number: int, pixel_limit: int) -> Path:
-    """The classes of a photo in a file of their own, made unless it is there, under the hash of the photo."""
-    with reading(photo.path, "image"):
-        path = work / f"{number:06d}-{hash_file(photo.path)[:16]}.npz"
-    if not path.exists():
-        made = _classes_of(photo, options, number, pixel_limit)
-        columns: dict[str, Any] = {
-            "patches": made.patches,
-            "point_id": made.point_id,
-            "view": made.image_id,
-            "xy": made.keypoints.xy,
-            "frames": made.keypoints.frames(),
-            "overlap": made.overlap,
-        }
-        with write_atomically(path) as file:
-            np.savez(file, **columns)
-    return path
+def _is_unmasked(points: Keypoints, photo: Photo, shape: tuple[int, ...], work: Work) -> NDArray[np.bool_]:
+    """(n,) whether the mask of the photo, as large as the photo was before it was reduced, keeps each point."""
+    from keypatch.features.extraction import is_inside_mask
 
-
-def _rows(part: Path) -> int:
-    with np.load(part) as columns:
-        return len(columns["point_id"])
-
-
-def _write_set(
-    out: Path,
-    parts: Mapping[Photo, Path],
-    options: Homographies,
-    sources: Sequence[Source],
-    left_out: Mapping[str, str],
-    more: Mapping[str, Any],
-) -> Mapping[str, Any]:
-    """All parts one after the other; patches by way of a file, the rest is small."""
-    counts = {photo: _rows(part) for photo, part in parts.items()}
-    shutil.rmtree(out, ignore_errors=True)  # of a build that was killed here
-    patches = npy.open_memmap(out.with_suffix(".npy"), "w+", np.uint8, (sum(counts.values()), PATCH_SIDE, PATCH_SIDE))
-    point_id, image_id, places, frames, overlaps = [], [], [], [], []
-    row = points = 0
-    for number, (photo, part) in enumerate(parts.items()):
-        with np.load(part) as columns:
-            patches[row : row + counts[photo]] = columns["patches"]
-            point_id.append(columns["point_id"] + points)
-            image_id.append(columns["view"] + number * options.views)
-            places.append(columns["xy"])
-            frames.append(columns["frames"])
-            overlaps.append(columns["overlap"][columns["view"] > 0])
-        row += counts[photo]
-        points += counts[photo] // options.views
-    patches.flush()
-    keypoints = Keypoints.from_frames(np.concatenate(places), np.concatenate(frames))
-    every = np.concatenate(point_id)
-    rng = np.random.default_rng([options.seed, len(parts)])
-    card = {
-        "made_by": "random views of single photos",
-        SOURCES: [each.to_json() for each in sources],
-        "left_out": dict(left_out),
-        "options": asdict(options),
-        "patch_sigmas": options.patch_sigmas,
-        "patches": len(every),
-        "points": points,
-        "class_sizes": {str(options.views): points},
-        "median_overlap": round(float(np.median(np.concatenate(overlaps))), 4),
-        "image": f"number of the view: {options.views} to a photo, in the order of the sources; the first is the photo",
-        "provenance": provenance().to_json(),
-        **more,
-    }
-    write_phototour(
-        out,
-        patches,
-        every,
-        image_id=np.concatenate(image_id),
-        keypoints=keypoints,
-        pairs=draw_pair_lists(patches, every, options.list_size // 2, rng),
-        card=card,
-    )
-    return card
-
-
-def _move(made: Path, out: Path) -> None:
-    """The files of a whole set into its folder; the one that makes it readable comes last."""
-    for path in sorted(made.iterdir(), key=lambda path: path.name == "info.txt"):
-        os.replace(path, out / path.name)
-
-
-def open_work(out: Path, told: object) -> Path:
-    """The folder of unfinished work, empty unless it is of a build that was told the same.
-
-    Raises:
-        KeypatchError: `out` holds something else than what the same build has begun to write.
-    """
-    work, now = out / WORK, hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
-    record = work / "told.json"
-    same = record.exists() and read_json(record) == now
-    others = sorted(path.name for path in out.iterdir() if not path.name.startswith("."))
-    if others and not same:
-        raise KeypatchError(f"{out} is not empty ({listed(others)}). Choose another folder with --out, or remove it.")
-    if not same:
-        shutil.rmtree(work, ignore_errors=True)
-        make_folder(work)
-        write_json(record, now)
-    return work
+    masks = work.building.masks
+    mask = None if masks is None else read_mask(Path(masks), photo.name, read_header(photo.path).size[::-1])
+    if mask is None:
+        return np.ones(len(points), np.bool_)
+    reduced = Image.fromarray(mask).resize((shape[1], shape[0]), Image.Resampling.NEAREST)
+    return is_inside_mask(points, np.asarray(reduced, np.bool_))

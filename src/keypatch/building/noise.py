@@ -46,6 +46,12 @@ class LabelNoise:
     descriptor: str
     turned: float | None  # the same by angles in space; None where views are not known
     changed: bool = False  # patches of a point may look different by intent: then `patches` is the most it can be
+    exact: str = ""  # why nothing was estimated
+
+    @classmethod
+    def none(cls, why: str) -> "LabelNoise":
+        """Of labels that are known to be right."""
+        return cls(0.0, (0.0, 0.0), 0, "", None, exact=why)
 
     def to_json(self) -> dict[str, Any]:
         check = {"patches": self.turned, "how": HOW_TURNED}
@@ -55,7 +61,8 @@ class LabelNoise:
             "pairs": self.pairs,
             "descriptor": self.descriptor,
             "at_most": self.changed,
-            "how": HOW.format(descriptor=self.descriptor) + (CHANGED if self.changed else ""),
+            "exact": bool(self.exact),
+            "how": self.exact or HOW.format(descriptor=self.descriptor) + (CHANGED if self.changed else ""),
             "by_angles": None if self.turned is None else check,
         }
 

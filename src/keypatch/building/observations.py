@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,7 @@ SAME_SCALE = 1.5  # points at one place whose scales differ by more than half an
 class Work:
     """What a method is given: the photos that can be read, a folder to keep its files in, how to describe and match."""
 
+    given: Sequence[Path]  # what the caller named
     photos: Sequence[Photo]
     root: Path  # that the photos' names are below
     folder: Path
@@ -51,7 +52,7 @@ class Observations:
 
     keypoints: Keypoints
     point_id: Int64  # (n,) any numbers
-    image_id: Int64  # (n,) position among the photos
+    image_id: Int64  # (n,) position among the images: the photos, or the views of each
     error: Float64  # (n,) how far off the place is, pixels: of two rows of a point in one photo the smaller stays
     place: Float64  # (n, 3) of the point, for a split by region, whatever the unit
     scene: Int64  # (n,) points of different scenes share no photo
@@ -78,6 +79,12 @@ class Observations:
         columns = (np.concatenate([getattr(each, name) for each in numbered]) for name in _COLUMNS)
         return cls(Keypoints.join([each.keypoints for each in parts]), *columns)
 
+    def by_image(self) -> Iterator[tuple[int, Int64]]:
+        """The images that have rows, and the positions of these, both in order."""
+        order = np.argsort(self.image_id, kind="stable")
+        images, starts = np.unique(self.image_id[order], return_index=True)
+        yield from zip(images.tolist(), np.split(order, starts[1:]), strict=True)
+
     def numbered(self) -> Observations:
         """The points numbered from 0."""
         return replace(self, point_id=np.unique(self.point_id, return_inverse=True)[1].astype(np.int64))
@@ -91,18 +98,61 @@ class Found:
     """What a method found in the photos."""
 
     photos: Sequence[Photo]
-    sizes: NDArray[np.int64]  # (photos, 2) width and height
+    sizes: NDArray[np.int64]  # (images, 2) width and height
     rows: Observations
-    read: Callable[[int], NDArray[np.uint8]]  # the grey image of a photo, by its position
+    read: Callable[[int], NDArray[np.uint8]]  # the grey image at this position
     counts: Mapping[str, int]  # what was left out and why, in the order of the steps
     facts: Mapping[str, Any]  # about how they were found, for the card
+    views: int = 1  # images of a photo: image i is view i % views of photo i // views, and view 0 the photo itself
+    exact: str = ""  # why the label noise is not estimated, as the card states it; empty where it is
+
+    def image_names(self) -> list[str]:
+        return [
+            f"{photo.name} view {view}" if view else photo.name for photo in self.photos for view in range(self.views)
+        ]
+
+
+@dataclass(frozen=True, eq=False)
+class Written:
+    """What a method with a layout of its own has written."""
+
+    photos: Sequence[Photo]  # that it used
+    counts: Mapping[str, Any]  # "patches", "classes", "class_sizes", "left_out", for the card
+    entries: Mapping[str, Any]  # more of them for the card
+    shown: Sequence[tuple[str, NDArray[np.uint8]]]  # labels and patches (n, h, w) side by side, for the page
+    exact: str  # why the label noise is not estimated, as the card states it
 
 
 class Method(Protocol):
-    """A way to find observations; a frozen dataclass whose fields are its options."""
+    """A way to build a set; a frozen dataclass whose fields are its options."""
+
+    least_photos: ClassVar[int]
+    side: ClassVar[float]  # of its patches, in sigmas, unless `Building` says otherwise
+    unused: ClassVar[frozenset[str]]  # fields of `Building`, and other arguments of `build`, that mean nothing to it
+
+
+@runtime_checkable
+class Finder(Method, Protocol):
+    """A method that finds observations, which `build` settles, cuts, splits and writes in PhotoTour layout."""
 
     def find(self, work: Work) -> Found:
         """Raises KeypatchError, saying which step found nothing, where there are none."""
+
+
+@runtime_checkable
+class Writer(Method, Protocol):
+    """A method whose layout is its own."""
+
+    def inputs(self, given: Sequence[Path]) -> tuple[list[Photo], list[Path]]:
+        """The photos, named as in the card, and the other files that the set depends on; raises DataError."""
+
+    def write(self, work: Work, kept: Path, out: Path) -> Written:
+        """Writes the set into the folder `out`; `kept` is for notes that a resumed build finds again.
+
+        Raises:
+            KeypatchError: nothing could be written.
+            Interrupted: Ctrl-C; the same call resumes.
+        """
 
 
 def unknown_views(length: int) -> dict[str, Float64]:
@@ -126,7 +176,7 @@ def settle(found: Found, building: Building) -> Found:
         counts[name] = counts.get(name, 0) + int(np.sum(~kept))
         rows = rows.take(kept)
 
-    keep("patches beyond the photo's edge", is_inside(rows, found.sizes, building.patch_sigmas))
+    keep("patches beyond the photo's edge", is_inside(rows, found.sizes, building.side))
     keep("observations of a point twice in a photo", once_per_photo(rows))
     keep("observations alone of their point", has_company(rows))
     lesser = rival_points(rows, building.separation)
@@ -164,8 +214,7 @@ def has_company(rows: Observations, least: int = 2) -> NDArray[np.bool_]:
 def coinciding_points(rows: Observations, separation: float, same_scale: float = SAME_SCALE) -> Int64:
     """(m, 2) pairs of points that are seen, in some photo, nearer than `separation` sigmas, at about one scale."""
     pairs = list[Int64]()
-    for image in np.unique(rows.image_id):
-        here = np.flatnonzero(rows.image_id == image)
+    for _, here in rows.by_image():
         xy, sigma, point = rows.keypoints.xy[here], rows.keypoints.sigma[here].astype(np.float64), rows.point_id[here]
         tree = cKDTree(xy)
         # by the smaller of two scales: at most its reach, so it is enough to look around each by its own

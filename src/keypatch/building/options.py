@@ -10,14 +10,16 @@ from keypatch.settings import CheckedFields, brief, option
 FORMAT = Format("keypatch-build", 1, "state of a build")
 STATE = "build.json"
 TRAIN, TEST = "train", "test"  # the folders of a split
+UNFINISHED = "unfinished"  # the folder of what is not whole yet
+SIDE = 24.0  # of a patch, in sigmas
 
 
 @dataclass(frozen=True)
 class Building(CheckedFields):
     """How patches are cut and listed, and what is held out.
 
-    >>> kp.Building(held_out=0.2).patch_sigmas
-    24.0
+    >>> kp.Building(held_out=0.2).list_size
+    10000
     """
 
     held_out: float = option(
@@ -39,9 +41,16 @@ class Building(CheckedFields):
         least=0,
     )
     list_size: int = option(10_000, "Most lines of each pair list, half of them matches.", least=2)
-    patch_sigmas: float = option(24.0, "Patch side in sigmas.", above=0)
+    patch_sigmas: float | None = option(
+        None, "Patch side in sigmas; by default 24, for the strips of --method sequences 10 as in HPatches.", above=0
+    )
     root: str | Path | None = option(None, "Name photos by their paths relative to this folder.")
     pixel_limit: int = option(PIXEL_LIMIT, "Skip photos with more pixels than this.", above=0)
-    seed: int = option(0, "Random seed of pair lists and samples.", least=0, below=2**31)
+    seed: int = option(0, "Random seed of pair lists, samples, views and errors of frames.", least=0, below=2**31)
 
     __repr__ = brief
+
+    @property
+    def side(self) -> float:
+        """Of a patch, in sigmas; `build` has filled in what is usual for the method."""
+        return SIDE if self.patch_sigmas is None else self.patch_sigmas

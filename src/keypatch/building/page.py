@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from keypatch.building.observations import Observations
+from keypatch.building.summary import tell_noise, tell_strips
 from keypatch.files import write_text
 from keypatch.reports.page import content_hash, read_style
 
@@ -20,7 +21,7 @@ RANDOM = 36  # points
 MOST_PATCHES = 8  # of a point
 GAP = 2  # pixels between patches
 
-Part = tuple[Mapping[str, Any], NDArray[np.uint8], Observations]
+Part = Mapping[str, Any]  # what the template shows of a set
 
 
 class Strip(NamedTuple):
@@ -29,6 +30,7 @@ class Strip(NamedTuple):
     label: str
     source: str
     width: int
+    height: int
 
 
 class Bar(NamedTuple):
@@ -39,7 +41,7 @@ class Bar(NamedTuple):
     share: float  # of the highest
 
 
-def write_build_page(path: Path, title: str, parts: Sequence[Part], skipped: Sequence[str], seed: int) -> None:
+def write_build_page(path: Path, title: str, parts: Sequence[Part], skipped: Sequence[str]) -> None:
     """One HTML file; nothing is loaded from elsewhere."""
     style = read_style() + _templates().get_template("build.css").render()
     page = (
@@ -48,7 +50,7 @@ def write_build_page(path: Path, title: str, parts: Sequence[Part], skipped: Seq
         .render(
             title=title,
             skipped=list(skipped),
-            parts=[_shown(*part, seed) for part in parts],
+            parts=list(parts),
             style=style,
             style_hash=content_hash(style),
         )
@@ -56,7 +58,8 @@ def write_build_page(path: Path, title: str, parts: Sequence[Part], skipped: Seq
     write_text(path, page.encode("utf-8", "replace").decode("utf-8"))
 
 
-def _shown(card: Mapping[str, Any], patches: NDArray[np.uint8], rows: Observations, seed: int) -> dict[str, Any]:
+def show_part(card: Mapping[str, Any], patches: NDArray[np.uint8], rows: Observations, seed: int) -> Part:
+    """A set of judged patches: the most suspicious points and random ones."""
     rng = np.random.default_rng(seed)
     chosen = np.sort(rng.permutation(rows.points)[:RANDOM])
     images = card["images"]
@@ -74,15 +77,26 @@ def _shown(card: Mapping[str, Any], patches: NDArray[np.uint8], rows: Observatio
     }
 
 
+def show_strips(card: Mapping[str, Any], shown: Sequence[tuple[str, NDArray[np.uint8]]]) -> Part:
+    """A set in a layout of its own: the patches (n, h, w) of some points, by their labels."""
+    return {
+        "part": card["part"],
+        "warnings": card["warnings"],
+        "facts": _facts(card),
+        "left_out": card["counts"]["left_out"],
+        "sizes": _bars(card["counts"]["class_sizes"]),
+        "suspicious": [],
+        "random": [_picture(label, patches) for label, patches in shown],
+    }
+
+
 def _facts(card: Mapping[str, Any]) -> dict[str, str]:
     counts, noise = card["counts"], card["label_noise"]
-    (low, high), most = noise["interval"], "at most " if noise["at_most"] else ""
     facts = {
         "Patches": f"{counts['patches']:,} in {counts['classes']:,} classes, from {counts['photos']:,} photos",
         "Method": str(card["method"]),
         "Terms of the photos": str(card["terms"]),
-        "Label noise": f"{most}{noise['patches']:.1%} of patches (95 % interval {low:.1%} to {high:.1%}), by "
-        f"{noise['pairs']:,} pairs and {noise['descriptor']}",
+        "Label noise": tell_noise(noise) + (f" and {noise['descriptor']}" if noise["descriptor"] else ""),
     }
     if noise["by_angles"]:
         facts["Label noise by angles"] = f"{noise['by_angles']['patches']:.1%} of patches"
@@ -92,8 +106,10 @@ def _facts(card: Mapping[str, Any]) -> dict[str, str]:
     ):
         if card[key]:
             facts[title] = ", ".join(f"{value:.3g}{unit} ({name})" for name, value in card[key].items())
-    facts["Near-duplicate classes"] = f"{card['near_duplicates']['pairs_of_classes']:,} pairs"
-    for name, value in card["rootsift_fpr95"].items():
+    if "near_duplicates" in card:
+        facts["Near-duplicate classes"] = f"{card['near_duplicates']['pairs_of_classes']:,} pairs"
+    facts |= dict(tell_strips(card))
+    for name, value in card.get("rootsift_fpr95", {}).items():
         facts[f"RootSIFT on {name}"] = f"FPR95 {value:.2%}"
     return facts
 
@@ -115,17 +131,23 @@ def _strip(
     start, end = (int(each) for each in np.searchsorted(rows.point_id, [point, point + 1]))
     members = [row for row in range(start, end) if row != oddest][: MOST_PATCHES - (oddest is not None)]
     members += [] if oddest is None else [oddest]
-    side = patches.shape[1]
-    sheet = np.full((side, len(members) * (side + GAP) - GAP), 255, np.uint8)
-    for place, member in enumerate(members):
-        sheet[:, place * (side + GAP) : place * (side + GAP) + side] = patches[member]
-    file = io.BytesIO()
-    Image.fromarray(sheet).save(file, "PNG", optimize=True)
     first = rows.keypoints.take([members[0]])
     where = f"{images[int(rows.image_id[members[0]])]} ({first.x[0]:.0f}, {first.y[0]:.0f})"
     more = f", {end - start} patches" if end - start > MOST_PATCHES else ""
     label = f"{point}{more} · {where}" + (f" · {note}" if note else "")
-    return Strip(label, f"data:image/png;base64,{base64.b64encode(file.getvalue()).decode('ascii')}", sheet.shape[1])
+    return _picture(label, patches[members])
+
+
+def _picture(label: str, patches: NDArray[np.uint8]) -> Strip:
+    """Patches (n, h, w) side by side."""
+    side = patches.shape[1]
+    sheet = np.full((side, len(patches) * (side + GAP) - GAP), 255, np.uint8)
+    for place, patch in enumerate(patches):
+        sheet[:, place * (side + GAP) : place * (side + GAP) + side] = patch
+    file = io.BytesIO()
+    Image.fromarray(sheet).save(file, "PNG", optimize=True)
+    source = f"data:image/png;base64,{base64.b64encode(file.getvalue()).decode('ascii')}"
+    return Strip(label, source, sheet.shape[1], side)
 
 
 @cache

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
+from typing import ClassVar
 
 import cv2
 import numpy as np
@@ -14,6 +15,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from keypatch.building.observations import Found, Observations, Work, unknown_views
+from keypatch.building.options import SIDE
 from keypatch.errors import KeypatchError
 from keypatch.features import FeatureReader
 from keypatch.files import write_text
@@ -56,6 +58,10 @@ class PhotoPairs(CheckedFields):
     )
 
     __repr__ = brief
+
+    least_photos: ClassVar[int] = 2
+    side: ClassVar[float] = SIDE
+    unused: ClassVar[frozenset[str]] = frozenset()
 
     def find(self, work: Work) -> Found:
         """The verified matches, or with `aligned` the keypoints of either photo and where the other shows them."""

@@ -15,25 +15,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keypatch.building.methods import METHODS, method_name
-from keypatch.building.observations import Found, Method, Observations, Work, settle
-from keypatch.building.options import FORMAT, STATE, TEST, TRAIN, Building
+from keypatch.building.observations import Finder, Found, Method, Observations, Work, Writer, settle
+from keypatch.building.options import FORMAT, STATE, TEST, TRAIN, UNFINISHED, Building
+from keypatch.building.summary import tell_card
 from keypatch.building.tracks import Tracks
 from keypatch.errors import DataError, Interrupted, KeypatchError
 from keypatch.features.extraction import DESCRIPTOR, Extraction
 from keypatch.features.feature_files import differences
-from keypatch.files import LOCK, lock, make_folder, read_json, write_json
+from keypatch.files import LOCK, hash_file, lock, make_folder, read_json, write_json
 from keypatch.images import Photo, check_photo, find_photos
 from keypatch.matching.matching import PHOTO_TYPES, Matching
-from keypatch.patches.patch_set import Pairs, read_set_card
+from keypatch.patches.patch_set import Pairs, read_set_card, write_set_card
 from keypatch.progress import Callback, Progress, StopWish, counted, interruptible, track
-from keypatch.provenance import provenance
 from keypatch.reconstruction.mapping import Mapping as MapperOptions
-from keypatch.settings import choose_from, to_plain
+from keypatch.settings import choose_from, field_names, to_plain
 
 if TYPE_CHECKING:
     from keypatch.describers.protocol import Describer
 
-PAGE, UNFINISHED = "build.html", "unfinished"
+PAGE, SETS = "build.html", "sets"
 _OF_A_SET = ("*.bmp", "info.txt", "interest.txt", "m50_*.txt", "hard_*.txt", "card.json", "keypatch-*.npy")
 
 
@@ -63,23 +63,17 @@ class BuiltSet:
         """The numbers as text, by name."""
         facts = dict[str, str]()
         for part, card in self.cards.items():
-            counts, noise, after = card["counts"], card["label_noise"], f" ({part})" if part else ""
-            low, high = noise["interval"]
+            counts, after = card["counts"], f" ({part})" if part else ""
             facts[f"patches{after}"] = f"{counts['patches']:,} in {counts['classes']:,} classes"
             facts[f"photos{after}"] = f"{counts['photos']:,}"
-            most = "at most " if noise["at_most"] else ""
-            facts[f"label noise{after}"] = f"{most}{noise['patches']:.1%} of patches ({low:.1%} to {high:.1%})"
-            if card["viewing_angle_degrees"]:
-                angle = card["viewing_angle_degrees"]
-                facts[f"viewing angle{after}"] = f"{angle['50%']:.1f}° median, {angle['95%']:.1f}° of one in 20 or more"
-            facts[f"scale change{after}"] = f"{card['scale_change']['50%']:.2f} median"
+            facts |= {f"{name}{after}": text for name, text in tell_card(card)}
         return facts
 
 
 def build(
     photos: str | Path | Sequence[str | Path],
     out: str | Path,
-    method: Method | str = Tracks(),  # noqa: B008  a frozen value
+    method: Finder | Writer | str = Tracks(),  # noqa: B008  a frozen value
     building: Building = Building(),  # noqa: B008
     *,
     describer: Describer | str | Path = DESCRIPTOR,
@@ -92,8 +86,10 @@ def build(
 ) -> BuiltSet:
     """Build a patch set from photos, in PhotoTour layout with a card and a page, in the folder `out`.
 
-    photos: images, folders, or .txt lists of names.
-    method: `Tracks` (3D points of a model), `PhotoPairs` (two views each), or the name of one with its usual options.
+    photos: images, folders, or .txt lists of names; for `Sequences` folders that hold sequences.
+    method: `Tracks` (3D points of a model), `PhotoPairs` (two views each), `Homographies` (random views of single
+        photos), `Sequences` (HPatches strips of photos with known homographies), or the name of one with its usual
+        options.
     matching: as for `match_pairs`; None is the method's own.
 
     >>> kp.build("photos", "mine", kp.Tracks(track_length=4), kp.Building(held_out=0.2))  # doctest: +SKIP
@@ -101,7 +97,8 @@ def build(
     A photo that cannot be read is named and skipped.
 
     Raises:
-        KeypatchError: fewer than two photos can be read, or a step, which it names, found nothing.
+        KeypatchError: too few photos can be read, an option means nothing to the method, or a step, which it names,
+            found nothing.
         Interrupted: Ctrl-C; the same call resumes, to the same patches.
     """
     progress = Progress.of(progress)
@@ -109,39 +106,67 @@ def build(
         if method not in METHODS:
             raise KeypatchError(f'There is no method "{method}".{choose_from(method, METHODS)}')
         method = METHODS[method]()
-    given = [photos] if isinstance(photos, str | Path) else list(photos)
-    folder, (named, root) = Path(out), _named(given, building.root)
-    _require_two(named, [], given)
-    settings = _settings(method, building, describer, extraction, matching, mapping, named)
+    given = [Path(each) for each in ([photos] if isinstance(photos, str | Path) else photos)]
+    groups = {"descriptor": describer, "extraction": extraction, "matching": matching, "mapping": mapping}
+    _refuse_unused(method, building, groups)
+    if isinstance(method, Writer):
+        (named, files), root = method.inputs(given), given[0]
+    else:
+        (named, root), files = _named(given, building.root), []
+    folder = Path(out)
+    _require_enough(method, named, [], given)
+    if building.patch_sigmas is None:
+        building = replace(building, patch_sigmas=method.side)
+    settings = _settings(method, building, groups, named, files)
     with interruptible(f"{folder} keeps what is done"), _hold(folder, settings) as is_finished:
         if is_finished:
             progress.note(f"{folder} is already built.")
             return _read(folder)
         usable, skipped = _check_photos(named, building, progress)
-        _require_two(usable, skipped, given)
+        _require_enough(method, usable, skipped, given)
         work = Work(
-            usable, root, folder, building, extraction, matching, mapping, describer, device, precision, progress
+            given, usable, root, folder, building, extraction, matching, mapping, describer, device, precision, progress
         )
-        _write(folder, settle(method.find(work), building), settings, building, skipped, progress)
+        if isinstance(method, Writer):
+            parts = _write_own(method, work, settings, skipped)
+        else:
+            parts = _write(work, settle(method.find(work), building), settings, skipped)
+        _finish(folder, parts, settings, skipped)
         return _read(folder)
 
 
-def _named(given: Sequence[str | Path], root: str | Path | None) -> tuple[list[Photo], Path]:
+def _refuse_unused(method: Method, building: Building, groups: Mapping[str, Any]) -> None:
+    """KeypatchError if something was chosen that would do nothing."""
+    usual = {"descriptor": DESCRIPTOR, "extraction": Extraction(), "matching": None, "mapping": MapperOptions()}
+    for name in sorted(method.unused):
+        before, now, named = (usual, groups, name) if name in usual else (vars(Building()), vars(building), name)
+        if now[name] == before[name]:
+            continue
+        if name in ("extraction", "mapping"):
+            fields = field_names(now[name])
+            named = next(each for each in fields if getattr(now[name], each) != getattr(before[name], each))
+        raise KeypatchError(
+            f"--{named.replace('_', '-')} has no effect with --method {method_name(method)}. Leave it out."
+        )
+
+
+def _named(given: Sequence[Path], root: str | Path | None) -> tuple[list[Photo], Path]:
     """The photos, and the folder that their names are below: the given one, or the nearest above all."""
     photos = find_photos(given, root)
     if root is None:
         place = Path(os.path.commonpath([photo.path.absolute().parent for photo in photos]))
-        root = given[0] if len(given) == 1 and Path(given[0]).is_dir() else place
+        root = given[0] if len(given) == 1 and given[0].is_dir() else place
         photos = find_photos(given, root)
     return photos, Path(root)
 
 
-def _require_two(photos: Sequence[Photo], skipped: Sequence[str], given: Sequence[str | Path]) -> None:
-    if len(photos) < 2:
+def _require_enough(method: Method, photos: Sequence[Photo], skipped: Sequence[str], given: Sequence[Path]) -> None:
+    if len(photos) < method.least_photos:
         where = ", ".join(map(str, given))
         lost = f" ({counted(len(skipped), 'photo')} could not be read)" if skipped else ""
         only = f"only {photos[0].name}" if photos else "none"
-        raise KeypatchError(f"Patches of one point come from two photos or more, but {where} has {only}{lost}.")
+        need = "two photos" if method.least_photos == 2 else "one photo"
+        raise KeypatchError(f"Patches of one point come from {need} or more, but {where} has {only}{lost}.")
 
 
 def _check_photos(photos: Sequence[Photo], building: Building, progress: Progress) -> tuple[list[Photo], list[str]]:
@@ -160,24 +185,27 @@ def _check_photos(photos: Sequence[Photo], building: Building, progress: Progres
 def _settings(
     method: Method,
     building: Building,
-    describer: Describer | str | Path,
-    extraction: Extraction,
-    matching: Matching | None,
-    mapping: MapperOptions,
+    groups: Mapping[str, Any],
     photos: Sequence[Photo],
+    files: Sequence[Path],
 ) -> dict[str, Any]:
-    """What the set depends on, as plain values by name."""
-    name = describer if isinstance(describer, str | Path) else describer.name
-    groups: dict[str, Any] = {method_name(method): method, "building": building, "extraction": extraction}
-    groups |= {"mapping": mapping} | ({} if matching is None else {"matching": matching})
+    """What the set depends on, as plain values by name; `files` are such beside the photos."""
+    used = {name: whole for name, whole in groups.items() if name not in method.unused and whole is not None}
+    describer = used.pop("descriptor", None)
     values = {
         f"{group}.{field}": str(value) if isinstance(value, Path) else value
-        for group, whole in groups.items()
+        for group, whole in {method_name(method): method, "building": building, **used}.items()
         for field, value in to_plain(whole, PHOTO_TYPES).items()
+        if group != "building" or field not in method.unused
     }
     sizes = repr([(photo.name, photo.path.stat().st_size) for photo in photos if photo.path.is_file()])
-    head = {"method": method_name(method), "descriptor": str(name), "photos": len(photos)}
-    return head | {"photos.hash": hashlib.sha256(sizes.encode(errors="replace")).hexdigest()[:16]} | values
+    digest = hashlib.sha256(sizes.encode(errors="replace"))
+    for path in files:
+        digest.update(hash_file(path).encode())
+    head: dict[str, Any] = {"method": method_name(method)}
+    if describer is not None:
+        head["descriptor"] = str(describer if isinstance(describer, str | Path) else describer.name)
+    return head | {"photos": len(photos), "photos.hash": digest.hexdigest()[:16]} | values
 
 
 @contextmanager
@@ -218,42 +246,63 @@ def _hold(folder: Path, settings: Mapping[str, Any]) -> Iterator[bool]:
                     folder.rmdir()  # only if it is empty
 
 
-def _write(
-    folder: Path,
-    found: Found,
-    settings: Mapping[str, Any],
-    building: Building,
-    skipped: Sequence[str],
-    progress: Progress,
-) -> None:
-    """Cuts, splits, judges and writes what was found; everything appears in the folder at once."""
-    from keypatch.building.card import fingerprints
+def _write(work: Work, found: Found, settings: Mapping[str, Any], skipped: Sequence[str]) -> list[str]:
+    """Cuts, splits, judges and writes what was found into the folder of unfinished work; the names of the parts."""
     from keypatch.building.cutting import cut_into
-    from keypatch.building.page import write_build_page
+    from keypatch.building.page import show_part, write_build_page
 
+    building, progress = work.building, work.progress
     parts, left_out = _split(found, building)
     joined = replace(found, rows=Observations.join([rows for _, rows in parts]))
-    unfinished = make_folder(folder / UNFINISHED)
-    patches = cut_into(unfinished, joined, building.patch_sigmas, progress)
-    used = np.unique(joined.rows.image_id).tolist()
+    unfinished = make_folder(work.folder / UNFINISHED)
+    patches = cut_into(unfinished, joined, building.side, progress)
+    used = np.unique(joined.rows.image_id // found.views).tolist()
     progress.note(f"judging {len(patches):,} patches")
-    hashed = [
-        fingerprints([found.photos[image]], building.terms)[0] for image in track(used, "photos hashed", progress)
-    ]
+    hashed = _sources([found.photos[number] for number in used], work)
     sources, shown, first = dict(zip(used, hashed, strict=True)), list[Any](), 0
     for number, (part, rows) in enumerate(parts):
         mine = patches[first : first + len(rows)]
         first += len(rows)
         rng = np.random.default_rng([building.seed, number])
-        shown.append(_write_part(unfinished / "sets" / part, found, rows, mine, sources, settings, left_out, part, rng))
-    write_build_page(unfinished / PAGE, folder.resolve().name, shown, skipped, building.seed)
-    _swap_in(folder, [part for part, _ in parts])
+        card = _write_part(unfinished / SETS / part, found, rows, mine, sources, settings, left_out, part, rng)
+        shown.append(show_part(card, mine, rows, building.seed))
+    write_build_page(unfinished / PAGE, work.folder.resolve().name, shown, skipped)
+    return [part for part, _ in parts]
+
+
+def _write_own(method: Writer, work: Work, settings: Mapping[str, Any], skipped: Sequence[str]) -> list[str]:
+    """The same for a method with a layout of its own."""
+    from keypatch.building.card import make_strips_card
+    from keypatch.building.page import show_strips, write_build_page
+
+    unfinished = work.folder / UNFINISHED
+    written = method.write(work, unfinished / "kept", unfinished / SETS)
+    card = make_strips_card(written, _sources(written.photos, work), settings)
+    write_set_card(unfinished / SETS, card)
+    lost = [*skipped, *card.get("sequences_left_out", {}).values()]
+    write_build_page(unfinished / PAGE, work.folder.resolve().name, [show_strips(card, written.shown)], lost)
+    return [""]
+
+
+def _sources(photos: Sequence[Photo], work: Work) -> list[dict[str, str]]:
+    """The photos as a card names its sources."""
+    from keypatch.patches.sources import find_sources
+
+    building = work.building
+    return [
+        find_sources([photo], building.terms, building.pixel_limit)[0].to_json()
+        for photo in track(photos, "photos hashed", work.progress)
+    ]
+
+
+def _finish(folder: Path, parts: Sequence[str], settings: Mapping[str, Any], skipped: Sequence[str]) -> None:
+    """Everything appears in the folder at once."""
+    _swap_in(folder, parts)
     write_json(
         folder / STATE,
         {**FORMAT.head(), "finished": True, "settings": dict(settings), "skipped": list(skipped)},
     )
-    del patches, mine, shown
-    shutil.rmtree(unfinished, ignore_errors=True)
+    shutil.rmtree(folder / UNFINISHED, ignore_errors=True)
 
 
 def _split(found: Found, building: Building) -> tuple[list[tuple[str, Observations]], dict[str, int]]:
@@ -270,7 +319,7 @@ def _split(found: Found, building: Building) -> tuple[list[tuple[str, Observatio
     if not building.held_out:
         return [("", rows)], left_out
     rng = np.random.default_rng(building.seed)
-    part = split_points(rows, building.held_out, building.patch_sigmas, rng)
+    part = split_points(rows, building.held_out, building.side, rng)
     left_out["points at the border of the held-out part"] = len(np.unique(rows.point_id[part == BORDER]))
     return [(name, rows.take(part == side).numbered()) for side, name in enumerate((TRAIN, TEST))], left_out
 
@@ -285,8 +334,8 @@ def _write_part(
     left_out: Mapping[str, int],
     part: str,
     rng: np.random.Generator,
-) -> tuple[Mapping[str, Any], NDArray[np.uint8], Observations]:
-    """Writes the set of one part; what its page shows."""
+) -> Mapping[str, Any]:
+    """Writes the set of one part; its card."""
     from keypatch.building.card import QUARTER, make_card, measure
     from keypatch.building.observations import coinciding_points
     from keypatch.patches.pair_lists import draw_pair_lists
@@ -296,13 +345,12 @@ def _write_part(
     coinciding = coinciding_points(rows, QUARTER)
     size = int(settings["building.list_size"]) // 2
     lists: Sequence[Pairs] = draw_pair_lists(patches, rows.point_id, size, rng, coinciding)
-    quality = measure(patches, rows, lists, rng, bool(found.facts.get("aligned")))
+    quality = measure(patches, rows, lists, rng, found)
     card = make_card(found, rows, quality, sources, settings, left_out, part or None)
-    card["provenance"] = provenance().to_json()
     write_phototour(
         folder, patches, rows.point_id, image_id=rows.image_id, keypoints=rows.keypoints, pairs=lists, card=card
     )
-    return card, patches, rows
+    return card
 
 
 def _swap_in(folder: Path, parts: Sequence[str]) -> None:
@@ -313,9 +361,10 @@ def _swap_in(folder: Path, parts: Sequence[str]) -> None:
             place = make_folder(folder / part)
             for old in (path for pattern in _OF_A_SET for path in place.glob(pattern)):
                 old.unlink()
-            for path in sorted((unfinished / "sets" / part).iterdir()):
-                if path.is_file():
-                    path.replace(place / path.name)
+            for path in sorted((unfinished / SETS / part).iterdir()):
+                if (place / path.name).is_dir():
+                    shutil.rmtree(place / path.name)
+                path.replace(place / path.name)
         (unfinished / PAGE).replace(folder / PAGE)
 
 

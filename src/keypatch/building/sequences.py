@@ -1,21 +1,23 @@
-"""HPatches strips from photos with known homographies: the same points in six photos, easy, hard and tough to match."""
+"""The method `sequences`: HPatches strips, easy, hard and tough, from six photos each with known homographies."""
 
 import math
 import os
 import shutil
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence, Set
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from keypatch.building.homographies import BuiltPatches, open_work, scaled_jitter
+from keypatch.building.homographies import scaled_jitter
+from keypatch.building.observations import Work, Written
+from keypatch.building.options import Building
 from keypatch.errors import DataError, Interrupted, KeypatchError
-from keypatch.files import hold_chosen_folder, read_json, write_atomically, write_json
+from keypatch.files import make_folder, read_json, write_atomically, write_json
 from keypatch.geometry import (
     Keypoints,
     PatchCutter,
@@ -24,30 +26,32 @@ from keypatch.geometry import (
     jitter_keypoints,
     transform_keypoints,
 )
-from keypatch.images import listed, read_header, read_photo
-from keypatch.patches.hpatches import STRIPS, is_sequence
-from keypatch.patches.patch_set import write_set_card
+from keypatch.images import Photo, listed, read_header, read_photo
+from keypatch.patches.hpatches import STRIPS, is_sequence, read_sequences
 from keypatch.patches.planar_sequences import PlanarSequence, read_planar_sequences
 from keypatch.patches.single_photos import Making, find_points
-from keypatch.patches.sources import SOURCES, Source, find_sources
-from keypatch.progress import Callback, Progress, StopWish
-from keypatch.provenance import provenance
+from keypatch.progress import StopWish
 from keypatch.settings import CheckedFields, brief, option
 
 # Easy, hard and tough, as HPatches calls its strips: errors that make median overlaps of 0.85, 0.72 and 0.60
 LEVELS = {"e": 0.5, "h": 1.0, "t": 1.55}
 SIDE = 65
 IMAGES = 5  # of a sequence, beside its first
+SHOWN = 4  # points of a sequence, on the page
+EXACT = "not estimated: labels are as exact as the homographies given"
 STILL = 0.05  # of the diagonal: the corners of Oxford's bikes and trees move by 0.03, those of its wall by 0.13
 
 
 @dataclass(frozen=True)
 class Sequences(CheckedFields):
-    """How HPatches strips are cut from photos with known homographies.
+    """HPatches strips of sequences of six photos with known homographies (HPatches, Oxford).
 
-    >>> from keypatch.building.sequences import Sequences
-    >>> Sequences(points=100).patch_sigmas
-    10.0
+    A sequence becomes a folder of ref, e1..e5, h1..h5 and t1..t5, columns of 65x65 patches, named i_ where the camera
+    hardly moved and v_ where it did, unless its name says so already. Points are found in the first photo; kept are
+    those whose region lies inside all six.
+
+    >>> kp.Sequences(points=100).largest_sigma
+    20.0
     """
 
     points: int = option(1000, "Most points of a sequence.", least=1)
@@ -55,78 +59,86 @@ class Sequences(CheckedFields):
     largest_sigma: float = option(20.0, "Largest scale of a point in the first photo, in pixels.", above=0)
     contrast: float = option(0.015, "Contrast threshold of the detector (DoG).", least=0)
     overlap: float = option(0.5, "Most that the regions of two points share.", least=0, most=1)
-    patch_sigmas: float = option(
-        10.0, "Patch side in sigmas; HPatches cuts five times the scale to each side.", above=0
-    )
-    seed: int = option(0, "Random seed of the frames' errors.", least=0, below=2**31)
 
     __repr__ = brief
 
+    least_photos: ClassVar[int] = 2
+    side: ClassVar[float] = 10.0  # HPatches cuts five times the scale to each side
+    unused: ClassVar[frozenset[str]] = frozenset(
+        {"held_out", "masks", "pairs", "separation", "list_size", "root"}
+        | {"descriptor", "extraction", "matching", "mapping"}
+    )
 
-def build_from_sequences(
-    folders: Sequence[str | Path],
-    out: str | Path,
-    options: Sequences = Sequences(),  # noqa: B008  a frozen value
-    *,
-    terms: str = "",
-    card: Mapping[str, Any] | None = None,
-    progress: Progress | Callback | None = None,
-) -> BuiltPatches:
-    """HPatches strips of sequences of six photos with known homographies (HPatches, Oxford), written to `out`.
+    def inputs(self, given: Sequence[Path]) -> tuple[list[Photo], list[Path]]:
+        """The photos of the sequences in these folders, and the files of their homographies."""
+        sequences = _read(given)
+        photos = [photo for name, sequence in sequences.items() for photo in _named(name, sequence)]
+        own = {photo.path for photo in photos}
+        return photos, [path for each in sequences.values() for path in each.files if path not in own]
 
-    folders: such that hold sequences. A sequence becomes a folder of ref, e1..e5, h1..h5 and t1..t5, columns of 65x65
-    patches, named i_ where the camera hardly moved and v_ where it did, unless its name says so already. Points are
-    found in the first photo; kept are those whose region lies inside all six. A sequence that does not have six photos,
-    or no such point, is told and left out. `progress` counts sequences.
-
-    Raises:
-        KeypatchError: no sequence is left, or the folder holds something else.
-        Interrupted: Ctrl-C; the same call resumes.
-    """
-    told, place = Progress.of(progress), Path(out)
-    sequences = [each for folder in folders for each in read_planar_sequences(folder)]
-    names = [strip_name(each) for each in sequences]
-    if twice := next((name for name in names if names.count(name) > 1), None):
-        raise DataError(f"Two sequences would be named {twice}. Rename the folder of one of them.")
-    with hold_chosen_folder(place):
-        work = open_work(place, [asdict(options), names])
-        left_out, facts, sources = dict[str, str](), dict[str, dict[str, Any]](), list[Source]()
-        told.count(0, len(sequences), "sequences")
+    def write(self, work: Work, kept: Path, out: Path) -> Written:
+        """A folder for each sequence; one that cannot be used is told and left out."""
+        sequences, usable = _read(work.given), {photo.path for photo in work.photos}
+        facts, left_out, photos = dict[str, dict[str, Any]](), dict[str, str](), list[Photo]()
+        shown = list[tuple[str, NDArray[np.uint8]]]()
+        work.progress.count(0, len(sequences), "sequences")
         with StopWish() as stop:
-            for number, (name, sequence) in enumerate(zip(names, sequences, strict=True)):
+            for number, (name, sequence) in enumerate(sequences.items(), start=1):
                 if stop:
-                    raise Interrupted(f"{place} keeps the strips of {len(facts)} sequences")
+                    raise Interrupted(f"{work.folder} keeps the strips of {len(facts)} sequences")
                 try:
-                    facts[name] = _keep_strips(place, work, name, sequence, options)
-                    inside = [photo._replace(name=f"{name}/{photo.path.name}") for photo in sequence.photos]
-                    sources += find_sources(inside, terms)
+                    _require_usable(sequence, usable)
+                    facts[name] = _keep_strips(kept, out, name, sequence, self, work.building)
+                    photos += _named(name, sequence)
                 except DataError as error:
                     left_out[name] = str(error)
-                    told.note(f"Left out: {error}")
-                told.count(number + 1, len(sequences), "sequences")
+                    work.progress.say(f"Left out: {error}")
+                work.progress.count(number, len(sequences), "sequences")
         if not facts:
             raise KeypatchError(f"No sequence could be used: {listed(list(left_out.values()), ' ')}")
-        written = {
-            "made_by": "photos with known homographies, the frames with errors as in HPatches",
-            SOURCES: [each.to_json() for each in sources],
-            "left_out": left_out,
-            "options": asdict(options),
-            "patch_sigmas": options.patch_sigmas,
-            "points": sum(each["points"] for each in facts.values()),
-            "strips": facts,
-            "provenance": provenance().to_json(),
-            **(card or {}),
+        for name, strips in read_sequences(out):
+            chosen = np.random.default_rng(work.building.seed).permutation(len(strips["ref"]))[:SHOWN]
+            shown += [(f"{name} {row}", np.stack([strips[each][row] for each in STRIPS])) for row in sorted(chosen)]
+        points = sum(each["points"] for each in facts.values())
+        counts = {
+            "patches": points * len(STRIPS),
+            "classes": points,
+            "class_sizes": {str(len(STRIPS)): points},
+            "left_out": {"sequences": len(left_out)} if left_out else {},
         }
-        write_set_card(place, written)
-        shutil.rmtree(work)
-    return BuiltPatches(place, written, left_out)
+        return Written(photos, counts, {"strips": facts, "sequences_left_out": left_out}, shown, EXACT)
+
+
+def _read(given: Sequence[Path]) -> dict[str, PlanarSequence]:
+    """The sequences by the names of their strips."""
+    found = dict[str, PlanarSequence]()
+    for sequence in (each for folder in given for each in read_planar_sequences(folder)):
+        name = strip_name(sequence)
+        if name in found:
+            raise DataError(f"Two sequences would be named {name}. Rename the folder of one of them.")
+        found[name] = sequence
+    return found
+
+
+def _named(name: str, sequence: PlanarSequence) -> list[Photo]:
+    """The photos below the name of the strips, as a card names them."""
+    return [photo._replace(name=f"{name}/{photo.path.name}") for photo in sequence.photos]
+
+
+def _require_usable(sequence: PlanarSequence, usable: Set[Path]) -> None:
+    for photo in sequence.photos:
+        if photo.path not in usable:
+            raise DataError(f"{photo.path.parent} cannot be used without {photo.path.name}, which cannot be read.")
 
 
 def strip_name(sequence: PlanarSequence) -> str:
     """The name with i_ or v_ before it, as HPatches calls changed light and changed viewpoint."""
     if sequence.name.startswith(("i_", "v_")):
         return sequence.name
-    return f"{'i' if _motion(sequence) < STILL else 'v'}_{sequence.name}"
+    try:
+        return f"{'i' if _motion(sequence) < STILL else 'v'}_{sequence.name}"
+    except DataError:  # the first photo cannot be read, and the sequence will be left out
+        return f"v_{sequence.name}"
 
 
 def _motion(sequence: PlanarSequence) -> float:
@@ -140,6 +152,7 @@ def _motion(sequence: PlanarSequence) -> float:
 def cut_strips(
     sequence: PlanarSequence,
     options: Sequences = Sequences(),  # noqa: B008  a frozen value
+    building: Building = Building(patch_sigmas=Sequences.side),  # noqa: B008
 ) -> tuple[dict[str, NDArray[np.uint8]], dict[str, float]]:
     """Patches (n, 65, 65) by strip, and the median overlap of the frames used with the true ones by level.
 
@@ -152,34 +165,35 @@ def cut_strips(
     folder = sequence.photos[0].path.parent
     if len(sequence.photos) != 1 + IMAGES:
         raise DataError(f"{folder} has {len(sequence.photos)} photos, but HPatches strips are of {1 + IMAGES}.")
-    first = read_photo(sequence.photos[0].path)
+    side, limit = building.side, building.pixel_limit
+    first = read_photo(sequence.photos[0].path, pixel_limit=limit)
     making = Making(
         points=options.points,
         smallest_sigma=options.smallest_sigma,
         contrast=options.contrast,
         overlap=options.overlap,
-        patch_sigmas=options.patch_sigmas,
+        patch_sigmas=side,
     )
-    points = find_points(first, making, lambda found: _seen_by_all(found, sequence, options))
+    points = find_points(first, making, lambda found: _seen_by_all(found, sequence, options, side))
     if not len(points):
         raise DataError(f"{folder} has no point whose region lies inside all {1 + IMAGES} photos.")
-    strips = {"ref": PatchCutter(first).cut(points, options.patch_sigmas, SIDE)}
+    strips = {"ref": PatchCutter(first).cut(points, side, SIDE)}
     overlaps: dict[str, list[NDArray[np.float64]]] = {level: [] for level in LEVELS}
     for number, (photo, homography) in enumerate(zip(sequence.photos[1:], sequence.homographies, strict=True), start=1):
-        cutter = PatchCutter(read_photo(photo.path))
+        cutter = PatchCutter(read_photo(photo.path, pixel_limit=limit))
         for place, (level, errors) in enumerate(LEVELS.items()):
-            rng = np.random.default_rng([options.seed, crc32(sequence.name.encode()), number, place])
-            used = jitter_keypoints(points, scaled_jitter(errors, options.patch_sigmas), rng)
-            overlaps[level].append(frame_overlap(points, used, options.patch_sigmas / 2))
+            rng = np.random.default_rng([building.seed, crc32(sequence.name.encode()), number, place])
+            used = jitter_keypoints(points, scaled_jitter(errors, side), rng)
+            overlaps[level].append(frame_overlap(points, used, side / 2))
             there = transform_keypoints(homography, used)
-            strips[f"{level}{number}"] = cutter.cut(there, options.patch_sigmas, SIDE)
+            strips[f"{level}{number}"] = cutter.cut(there, side, SIDE)
     medians = {level: round(float(np.median(np.concatenate(each))), 4) for level, each in overlaps.items()}
     return {strip: strips[strip] for strip in STRIPS}, medians
 
 
-def _seen_by_all(points: Keypoints, sequence: PlanarSequence, options: Sequences) -> NDArray[np.bool_]:
+def _seen_by_all(points: Keypoints, sequence: PlanarSequence, options: Sequences, side: float) -> NDArray[np.bool_]:
     """(n,) whether the region of a point lies inside every photo, in front of the camera, and is of the right scale."""
-    half = options.patch_sigmas / 2
+    half = side / 2
     corners = points.xy[:, None, :] + np.swapaxes(
         points.frames() @ (half * np.array([[-1, -1, 1, 1], [-1, 1, 1, -1]])), 1, 2
     )  # (n, 4, 2)
@@ -197,18 +211,21 @@ def _seen_by_all(points: Keypoints, sequence: PlanarSequence, options: Sequences
     return np.asarray(seen)
 
 
-def _keep_strips(out: Path, work: Path, name: str, sequence: PlanarSequence, options: Sequences) -> dict[str, Any]:
+def _keep_strips(
+    kept: Path, out: Path, name: str, sequence: PlanarSequence, options: Sequences, building: Building
+) -> dict[str, Any]:
     """Write the strips of a sequence, all at once, unless they are there; what the card says of them."""
-    note = work / f"{name}.json"
+    note, begun = kept / f"{name}.json", kept / name
     if is_sequence(out / name) and note.exists():
         facts: dict[str, Any] = read_json(note)
         return facts
-    strips, medians = cut_strips(sequence, options)
-    shutil.rmtree(work / name, ignore_errors=True)
+    strips, medians = cut_strips(sequence, options, building)
+    for folder in (begun, out / name):
+        shutil.rmtree(folder, ignore_errors=True)
     for strip, patches in strips.items():
-        with write_atomically(work / name / f"{strip}.png") as file:
+        with write_atomically(begun / f"{strip}.png") as file:
             Image.fromarray(patches.reshape(-1, SIDE)).save(file, format="PNG")
     facts = {"points": len(strips["ref"]), "median_overlap": medians}
     write_json(note, facts)
-    os.replace(work / name, out / name)
+    os.replace(begun, make_folder(out) / name)
     return facts

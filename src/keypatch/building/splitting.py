@@ -60,9 +60,8 @@ def _beyond_plane(rows: Observations, share: float) -> NDArray[np.bool_]:
 def _across(rows: Observations, part: NDArray[np.int64], patch_sigmas: float) -> NDArray[np.int64]:
     """Points to train on that are within a patch of a held-out point in some photo."""
     found = list[NDArray[np.int64]]()
-    for image in np.unique(rows.image_id):
-        here = rows.image_id == image
-        train, test = np.flatnonzero(here & (part == 0)), np.flatnonzero(here & (part == TEST))
+    for _, here in rows.by_image():
+        train, test = here[part[here] == 0], here[part[here] == TEST]
         if not len(train) or not len(test):
             continue
         xy, reach = rows.keypoints.xy, patch_sigmas / 2 * rows.keypoints.sigma.astype(np.float64)

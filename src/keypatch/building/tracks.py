@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
 from keypatch.building.observations import Found, Observations, Work, has_company, once_per_photo
+from keypatch.building.options import SIDE
 from keypatch.building.projection import add_projections
 from keypatch.colmap.cameras import Camera, StandIn, project, to_rays
 from keypatch.colmap.models import SparseModel, read_model
@@ -77,6 +78,10 @@ class Tracks(CheckedFields):
     )
 
     __repr__ = brief
+
+    least_photos: ClassVar[int] = 2
+    side: ClassVar[float] = SIDE
+    unused: ClassVar[frozenset[str]] = frozenset()
 
     def __post_init__(self) -> None:
         super().__post_init__()

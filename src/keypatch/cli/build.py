@@ -7,7 +7,7 @@ import typer
 
 from keypatch.building.methods import METHODS
 from keypatch.building.options import Building
-from keypatch.cli.options import Descriptor, Device, Images, Precision, examples, options_of, refuse_beside
+from keypatch.cli.options import Descriptor, Device, Precision, examples, options_of, refuse_beside
 from keypatch.cli.printing import open_console, print_facts
 from keypatch.errors import KeypatchError
 from keypatch.features.extraction import DESCRIPTOR, Extraction
@@ -27,31 +27,43 @@ USUAL: dict[str, Any] = {name: kind() for name, kind in METHODS.items()}
 @app.command(
     epilog=examples(
         "keypatch build photos --out mine --held-out 0.2",
-        "keypatch build photos --out mine --method pairs --pairs pairs.txt",
+        "keypatch build photos --out views --method homographies",
     )
 )
-@options_of(PHOTO_TYPES, building=Building(), **USUAL, mapping=Mapping(), extraction=Extraction())
+@options_of(PHOTO_TYPES, alternatives=METHODS, building=Building(), **USUAL, mapping=Mapping(), extraction=Extraction())
 def build(
     context: typer.Context,
-    photos: Images,
+    photos: Annotated[
+        list[Path],
+        typer.Argument(
+            help="Images, folders, or .txt lists with one image per line; of --method sequences folders that hold "
+            "sequences."
+        ),
+    ],
     out: Annotated[Path, typer.Option(help="Output folder; a build that was stopped in it is resumed.")],
     building: Building,
     mapping: Mapping,
     extraction: Extraction,
     method: Annotated[
-        str, typer.Option(metavar=f"[{'|'.join(METHODS)}]", help="How patches of one point are found.")
+        str,
+        typer.Option(
+            metavar=f"[{'|'.join(METHODS)}]",
+            help="How patches of one point are found: by the points of a 3D model, in pairs of photos, in random views "
+            "of single photos, or by known homographies (HPatches strips).",
+        ),
     ] = next(iter(METHODS)),
     descriptor: Descriptor = DESCRIPTOR,
     device: Device = "auto",
     precision: Precision = "auto",
     **methods: Any,
 ) -> None:
-    """Build a patch set, in PhotoTour layout, from photos. After Ctrl-C, run it again to resume."""
+    """Build a patch set from photos, in PhotoTour layout or as HPatches strips. Run it again to resume after Ctrl-C."""
     if method not in METHODS:
         raise KeypatchError(f"--method {method}: there is no such method.{choose_from(method, METHODS, '--help')}")
     for other, value in methods.items():
-        if other != method:
-            refuse_beside(context, f"--method {method}", *field_names(value), changed=value != USUAL[other])
+        theirs = set(field_names(value)) - set(field_names(methods[method]))
+        changed = any(getattr(value, name) != getattr(USUAL[other], name) for name in theirs)
+        refuse_beside(context, f"--method {method}", *theirs, changed=changed)
     from keypatch.building.pipeline import build as run
 
     with ProgressBar() as progress:

@@ -36,13 +36,14 @@ Command = Callable[..., None]
 
 
 def options_of(
-    types: Types | None = None, without: Collection[str] = (), **defaults: Any
+    types: Types | None = None, without: Collection[str] = (), alternatives: Collection[str] = (), **defaults: Any
 ) -> Callable[[Command], Command]:
     """A command whose options are the fields of these values: `@options_of(matching=Matching())`.
 
     The command takes each value whole, as the parameter of that name. A field has no option of its own if it is one of
     `without`, or the command or a value before has a parameter of that name; `--set` reaches every field, with the
-    value's name before it where it is needed (`--set matching.seed=1`).
+    value's name before it where it is needed (`--set matching.seed=1`). `alternatives` are names of values of which the
+    command uses one: an option that several of them have is for all of them.
     """
 
     def decorate(command: Command) -> Command:
@@ -51,12 +52,16 @@ def options_of(
             for each in inspect.signature(command).parameters.values()
             if each.name not in defaults and each.kind is not inspect.Parameter.VAR_KEYWORD  # which takes values whole
         ]
-        owners = {field: name for name in reversed(defaults) for field in field_names(defaults[name])}
+        owners = dict[str, list[str]]()  # of a field: the first value that has it, and its alternatives
+        for name in defaults:
+            for field in field_names(defaults[name]):
+                if field not in owners or {name, *owners[field]} <= {*alternatives}:
+                    owners.setdefault(field, []).append(name)
         made = [
             option
             for name, value in defaults.items()
-            for option in _options(value, name, types or {})
-            if owners[option.name] == name and option.name not in [*without, *(each.name for each in own)]
+            for option in _options(value, name, types or {}, owners, defaults)
+            if owners[option.name][0] == name and option.name not in [*without, *(each.name for each in own)]
         ]
         has_set = any(each.name == "settings" for each in own)  # of its own, for something else
         setting = typer.Option("--set", metavar="PATH=VALUE", help="Set a field, such as detector.orientations=one.")
@@ -65,8 +70,13 @@ def options_of(
         def with_values(**given: Any) -> None:
             settings = () if has_set else given.pop("settings") or ()
             texts = {option.name: given.pop(option.name) for option in made}
-            changes = [_of_option(owners, field, text) for field, text in texts.items() if text not in (None, [])]
-            changes += [_of_setting(owners, defaults, setting) for setting in settings]
+            changes = [
+                change
+                for field, text in texts.items()
+                if text not in (None, [])
+                for change in _of_option(owners[field], field, text)
+            ]
+            changes += [change for setting in settings for change in _of_setting(owners, defaults, setting)]
             kinds = [(name, type(value)) for name, value in defaults.items()]
             whole = dataclasses.make_dataclass("Options", kinds, frozen=True)(**defaults)
             chosen = apply_changes(whole, changes, types)
@@ -81,8 +91,10 @@ def options_of(
     return decorate
 
 
-def _options(value: Any, name: str, types: Types) -> Iterator[inspect.Parameter]:
-    """Text options, None where not given: settings reads them."""
+def _options(
+    value: Any, name: str, types: Types, owners: Mapping[str, list[str]], values: Mapping[str, Any]
+) -> Iterator[inspect.Parameter]:
+    """Text options, None where not given: settings reads them. `owners` have other defaults of a field, maybe."""
     hints = get_type_hints(type(value))
     for field in dataclasses.fields(value):
         hint, default, flag = without_none(hints[field.name]), getattr(value, field.name), _flag(field.name)
@@ -92,7 +104,9 @@ def _options(value: Any, name: str, types: Types) -> Iterator[inspect.Parameter]
         words += ["none"] if hint != hints[field.name] else []
         about = about_field(field)
         if default not in (None, ()) and hint is not bool:
-            about += f" [dim]\\[default: {shown(default, types)}][/dim]"
+            others = {each: getattr(values[each], field.name) for each in owners[field.name] if each != name}
+            told = [f"{each} {shown(other, types)}" for each, other in others.items() if other != default]
+            about += f" [dim]\\[default: {', '.join([shown(default, types), *told])}][/dim]"
         kind: Any = bool if hint is bool else list[str] if several else str
         option = typer.Option(
             f"{flag}/--no-{flag[2:]}" if default is True else flag,
@@ -111,19 +125,19 @@ def _option(name: str, kind: Any) -> inspect.Parameter:
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
 
 
-def _of_option(owners: Mapping[str, str], field: str, given: str | bool | list[str]) -> Change:
+def _of_option(owners: Iterable[str], field: str, given: str | bool | list[str]) -> list[Change]:
     text = shown(tuple(given) if isinstance(given, list) else given)
-    return Change((owners[field], field), text, _flag(field))
+    return [Change((owner, field), text, _flag(field)) for owner in owners]
 
 
-def _of_setting(owners: Mapping[str, str], names: Iterable[str], setting: str) -> Change:
+def _of_setting(owners: Mapping[str, Iterable[str]], names: Iterable[str], setting: str) -> list[Change]:
     change = Change.of(setting, owners)
     first = change.path[0]
     if first in names:
-        return change
+        return [change]
     if first not in owners:
         raise RecipeError(f'{change.where}: there is no option "{first}".{choose_from(first, owners, "--help")}')
-    return dataclasses.replace(change, path=(owners[first], *change.path))
+    return [dataclasses.replace(change, path=(owner, *change.path)) for owner in owners[first]]
 
 
 def refuse_beside(context: typer.Context, other: str, *names: str, changed: bool = False) -> None:

@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 
 from keypatch.building.options import FORMAT, STATE, TEST, TRAIN
+from keypatch.building.summary import tell_card
 from keypatch.errors import DataError, KeypatchError
 from keypatch.patches.hpatches import STRIPS, find_sequences, read_sequences
+from keypatch.patches.patch_set import read_set_card
 from keypatch.patches.phototour import find_pair_lists, read_phototour
 
 Findings = Iterator[tuple[str, str] | KeypatchError]  # facts (name, value) and faults, in reading order
@@ -25,10 +27,7 @@ def look_at_phototour(folder: Path) -> Findings:
     if patches.image_id is not None:
         yield "images", f"{len(np.unique(patches.image_id)):,}"
     yield "keypoints", "with every patch" if patches.keypoints is not None else "not recorded (interest.txt)"
-    yield from _of_build(patches.card)
-    for name in ("origin", "terms", "about"):
-        if name in patches.card:
-            yield name, str(patches.card[name])
+    yield from _of_card(patches.card)
     lists = find_pair_lists(patches)
     for pairs in lists:
         matching = int(pairs.is_match.sum())
@@ -46,7 +45,8 @@ def look_at_build(folder: Path) -> Findings:
         return
     parts = [name for name in (TRAIN, TEST) if (folder / name / "info.txt").exists()]
     for part in parts or [""]:
-        for found in look_at_phototour(folder / part):
+        look = look_at_phototour if (folder / part / "info.txt").exists() else look_at_hpatches
+        for found in look(folder / part):
             if isinstance(found, KeypatchError):
                 yield found
             else:
@@ -55,19 +55,20 @@ def look_at_build(folder: Path) -> Findings:
         yield "skipped", str(text)
 
 
+def _of_card(card: Mapping[str, Any]) -> Findings:
+    if card.get("made_by") == "keypatch build":
+        yield from _of_build(card)
+    for name in ("origin", "terms", "about"):
+        if name in card:
+            yield name, str(card[name])
+
+
 def _of_build(card: Mapping[str, Any]) -> Findings:
     """What the card of a built set says about its quality."""
-    if card.get("made_by") != "keypatch build":
-        return
     part = f", the part to {card['part']} on" if card["part"] else ""
     yield "built by", f"method {card['method']}{part}"
     yield "sources", f"{len(card['sources']):,} photos with fingerprints"
-    noise = card["label_noise"]
-    most = "at most " if noise["at_most"] else ""
-    yield "label noise", f"{most}{noise['patches']:.1%} of patches, by {noise['pairs']:,} pairs"
-    for name, key in (("viewing angle", "viewing_angle_degrees"), ("scale change", "scale_change")):
-        if card[key]:
-            yield name, f"{card[key]['50%']:g} median, {card[key]['95%']:g} of one in 20 or more"
+    yield from tell_card(card)
     for number, text in enumerate(card["warnings"], start=1):
         yield f"warning {number}", str(text)
 
@@ -84,3 +85,4 @@ def look_at_hpatches(folder: Path) -> Findings:
         yield DataError(f"{folder} mixes patches of the sides {sorted(sides)}. Copy the sequences again.")
     yield "patches", f"{rows * len(STRIPS):,} of {min(sides)}x{min(sides)} pixels"
     yield "points", f"{rows:,}, {len(STRIPS)} patches each"
+    yield from _of_card(read_set_card(folder))
