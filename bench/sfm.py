@@ -1,8 +1,9 @@
 """Whole reconstructions beside COLMAP's own: `python bench/sfm.py --data $DATA/strecha --out docs/results/sfm.json`.
 
 For each scene, a folder with `images` and true cameras (`cameras`, `gt` or `poses`): pycolmap's own SIFT with
-exhaustive matching and its own ratio test of 0.8, and ours with each descriptor and each test of matches: a ratio (1 is
-none), `adalam`, or both, `0.9+adalam`. Everyone gets the known intrinsics, the same budget of keypoints and the same
+exhaustive matching and its own ratio test of 0.8, and ours with each descriptor and each test of matches: `match`, the
+default of `keypatch match` with its geometry; or, left to COLMAP to verify, a ratio (1 is none), `adalam`, or either,
+`0.9+adalam`. Everyone gets the known intrinsics, the same budget of keypoints and the same
 verification and mapping, with the same seeds and one thread. Figures are means over seeds, with the standard deviation
 behind them. What is done is kept in the folder `--work` and not done again.
 """
@@ -55,7 +56,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--scenes", nargs="+", default=["entry-P10", "castle-P19"])
     parser.add_argument("--descriptors", nargs="+", default=["rootsift", "hynet-notredame"])
-    parser.add_argument("--tests", nargs="+", default=["0.85", "adalam"])
+    parser.add_argument("--tests", nargs="+", default=["0.85", "match"])
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     parser.add_argument("--keypoints", type=int, default=4096)
     parser.add_argument("--work", type=Path, default=Path("runs/sfm"))
@@ -129,7 +130,9 @@ def run_ours(folder: Path, scene: Path, descriptor: str, test: str, seed: int, k
 
 
 def matching_of(test: str) -> Matching:
-    """What "0.85", "adalam" and "0.9+adalam" stand for: a ratio test, a filter, either of the two."""
+    """What "match", "0.85", "adalam" and "0.9+adalam" stand for: the default, a ratio test, a filter, either."""
+    if test == "match":
+        return Matching()
     ratio, _, filter_ = test.rpartition("+") if "adalam" in test else (test, "", "")
     return Matching(ratio=float(ratio or 1), filter=AdaLAM() if filter_ else None, model=None)
 
