@@ -279,9 +279,9 @@ def match(
 
     >>> matches = kp.match("a.jpg", "b.jpg", kp.Matching(ratio=0.85), describer="rootsift")
     >>> matches
-    ImageMatches(a.jpg, b.jpg: 4... matches, 3... verified)
+    ImageMatches(a.jpg, b.jpg: 4... matches, 4... verified)
     >>> matches.points0.shape, matches.matrix.shape
-    ((3..., 2), (3, 3))
+    ((4..., 2), (3, 3))
     >>> matches.save("matches.png")
     PosixPath('matches.png')
     """

@@ -185,9 +185,11 @@ def _finish(
 def _no_model(outcome: MappingOutcome, photos: int, database: Path) -> str:
     verified = outcome.verified
     best = "".join(f", the best {a} and {b} with {p.inliers} matches" for p in verified[:1] for a, b in [p.images])
+    agree = f"{len(verified)} of {len(outcome.pairs)} matched pairs agree on a geometry{best}"
+    if not outcome.pairs:
+        agree = "no two photos have matches that agree on a geometry"
     return (
-        f"COLMAP found no {'geometry of the two photos' if photos == 2 else 'model'}: {len(verified)} of "
-        f"{len(outcome.pairs)} matched pairs agree on a geometry{best}. Try more keypoints (--keypoints 8192), a "
+        f"COLMAP found no {'geometry of the two photos' if photos == 2 else 'model'}: {agree}. Try more keypoints (--keypoints 8192), a "
         "looser ratio test (--ratio 0.95), the focal length (--focal) if it is known, or photos that overlap more. The "
         f"database is kept at {database}."
     )
