@@ -189,7 +189,7 @@ def _no_model(outcome: MappingOutcome, photos: int, database: Path) -> str:
     if not outcome.pairs:
         agree = "no two photos have matches that agree on a geometry"
     return (
-        f"COLMAP found no {'geometry of the two photos' if photos == 2 else 'model'}: {agree}. Try more keypoints (--keypoints 8192), a "
-        "looser ratio test (--ratio 0.95), the focal length (--focal) if it is known, or photos that overlap more. The "
-        f"database is kept at {database}."
+        f"COLMAP found no {'geometry of the two photos' if photos == 2 else 'model'}: {agree}. Try more keypoints "
+        "(--keypoints 8192), a looser ratio test (--ratio 0.95), the focal length (--focal) if it is known, or photos "
+        f"that overlap more. The database is kept at {database}."
     )
