@@ -72,10 +72,6 @@ STUDIES = {
         Line("ratio 0.9 or AdaLAM", Matching(tries=1), judged=False),
         Line("ratio 0.9 or AdaLAM, judged, 1 try", Matching(tries=1)),
         Line("ratio 0.9 or AdaLAM, judged, 2 tries"),
-        Line("ratio 0.9 or AdaLAM, judged, 4 tries", Matching(tries=4)),
-        Line("ratio 0.9, judged, 4 tries", Matching(filter=None, tries=4)),
-        Line("ratio 0.85 or AdaLAM, judged, 2 tries", Matching(ratio=0.85)),
-        Line("ratio 0.95 or AdaLAM, judged, 2 tries", Matching(ratio=0.95)),
     ],
     "budget": [
         Line(f"{budget:,}, {name}", matching, budget)
