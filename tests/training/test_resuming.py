@@ -175,3 +175,20 @@ def test_milestones_hold_the_weights_of_their_step_and_stay(hynet: Recipe, small
         wanted = load_run_weights(folder)[1].state_dict()  # the moving average, as of every run that has one
         assert spec == recipe.network and load_checkpoint(kept[name]).step == newest(folder).step
         assert all(torch.equal(tensor, wanted[entry]) for entry, tensor in network.state_dict().items())
+
+
+@pytest.mark.parametrize("candidates", ["all", "memory"])
+def test_a_run_from_weights_that_is_stopped_before_its_first_step_resumes_from_them(
+    candidates: str, hardnet: Recipe, small_set: PatchSet, tmp_path: Path
+) -> None:
+    torch.manual_seed(7)  # not the recipe's seed
+    weights = hardnet.network.build().state_dict()
+    sampler = AdaptivePairs(16, warm=0.0, candidates=candidates)  # type: ignore[arg-type]
+    recipe = replace(hardnet, sampler=sampler, average=0.9)
+    whole = run_training(recipe, small_set, tmp_path / "whole", conditions=EXACT, weights=weights)
+    with pytest.raises(Interrupted):
+        run_training(recipe, small_set, tmp_path / "cut", StopAfter(0), conditions=EXACT, weights=weights)
+    kept = load_run_weights(tmp_path / "cut")[1].state_dict()
+    assert newest(tmp_path / "cut").step == 0 and all(torch.equal(kept[name], weights[name]) for name in weights)
+    run_training(recipe, small_set, tmp_path / "cut", conditions=EXACT, resume=True)
+    assert_identical(whole, tmp_path / "cut")

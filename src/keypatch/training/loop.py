@@ -49,6 +49,7 @@ def run_training(
 ) -> Path:
     """Train `recipe` on `source` into the run folder `out`; `weights` are a state dict to start from.
 
+    They become the checkpoint of step 0, so that a run resumes from them whatever becomes of their file.
     `trained_before` are the sets that those weights saw. `origin` is recorded in the folder of a new run.
 
     Raises:
@@ -73,15 +74,23 @@ def run_training(
         _threads(conditions.threads),
         drawing as draw,
     ):
-        checkpoint = None
         if resume:
             checkpoint = folder.resume(recipe)
         else:
-            folder.start(recipe, origin)
+            checkpoint = _first(recipe, weights, training, source) if weights else None
+            folder.start(recipe, origin, checkpoint)
         told = Progress.of(progress)
-        trainer = _Trainer(recipe, source, folder, told, conditions, validate, draw, checkpoint, weights, training)
+        trainer = _Trainer(recipe, source, folder, told, conditions, validate, draw, checkpoint, training)
         trainer.train()
     return out
+
+
+def _first(
+    recipe: Recipe, weights: Mapping[str, Tensor], training: Sequence[TrainingSet], source: PatchSource
+) -> Checkpoint:
+    """The weights that a run starts from, as the checkpoint of step 0."""
+    origin = provenance(data=_hash(source)).to_json()
+    return Checkpoint(recipe, 0, 0.0, weights, {}, {}, {}, {}, origin, tuple(training))
 
 
 def _resume(out: Path) -> str:
@@ -133,7 +142,6 @@ class _Trainer:
         validate: Callable[[PatchNetwork], float] | None,
         draw: Callable[[Record], None],
         checkpoint: Checkpoint | None,
-        weights: Mapping[str, Tensor] | None,
         training: Sequence[TrainingSet],
     ) -> None:
         self.recipe, self.folder, self.progress, self.validate = recipe, folder, progress, validate
@@ -143,13 +151,13 @@ class _Trainer:
         self.device = choose_device(conditions.device)
         if self.device.type == "cpu":
             keep_heap()
-        self.data_hash = sha256(source.point_id.tobytes()).hexdigest()
+        self.data_hash = _hash(source)
         _check_same_data(checkpoint, self.data_hash)
         torch.manual_seed(recipe.seed)
         self.network: PatchNetwork = recipe.network.build().to(self.device)
         self.network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # missing in torch's stubs
-        if checkpoint or weights:
-            self.network.load_state_dict(dict(checkpoint.network if checkpoint else weights or {}))
+        if checkpoint:
+            self.network.load_state_dict(dict(checkpoint.network))
         self.optimizer = recipe.optimizer.build(parameter_groups(self.network, recipe.last_layer))
         if checkpoint:
             restore_optimizer(self.optimizer, checkpoint.optimizer)
@@ -162,10 +170,8 @@ class _Trainer:
         self.step = self._make_step()
         self.loss_states = nested(checkpoint.loss_state, self.device) if checkpoint else {}
         self.chooser = chooser_of(recipe)
-        self.sampler_state: State = {}
-        if checkpoint:
-            self.sampler_state = checkpoint.sampler_state
-        elif self.chooser:
+        self.sampler_state: State = checkpoint.sampler_state if checkpoint else {}
+        if self.chooser and not self.start:
             self.sampler_state = self.chooser.start(self.batches.classes, recipe.network.dim)
 
     def _make_step(self) -> Step:
@@ -298,6 +304,10 @@ class _Trainer:
             "provenance": provenance(data=self.data_hash).to_json(),
         }
         write_json(self.folder.path / "card.json", card)
+
+
+def _hash(source: PatchSource) -> str:
+    return sha256(source.point_id.tobytes()).hexdigest()
 
 
 def _check_same_data(checkpoint: Checkpoint | None, data_hash: str) -> None:

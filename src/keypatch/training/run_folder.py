@@ -87,13 +87,15 @@ class RunFolder:
                 killed.unlink(missing_ok=True)
             yield cls(path)
 
-    def start(self, recipe: Recipe, origin: Origin | None = None) -> None:
-        """A new run; refuses a folder that already has one."""
+    def start(self, recipe: Recipe, origin: Origin | None = None, first: Checkpoint | None = None) -> None:
+        """A new run, with the checkpoint it starts from if there is one; refuses a folder that already has a run."""
         if (self.path / "recipe.toml").exists():
             raise KeypatchError(
                 f"{self.path} already holds a run. Resume it: keypatch train --resume {self.path}, or choose another "
                 "folder with --out."
             )
+        if first is not None:  # before recipe.toml, which makes the folder a run: none resumes without its weights
+            self.save(first)
         if origin is not None:
             write_json(self.path / "run.json", {**ORIGIN.head(), **to_plain(origin)})
         write_recipe(self.path / "recipe.toml", recipe)
