@@ -3,11 +3,9 @@
 import base64
 import io
 from collections.abc import Mapping, Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import jinja2
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
@@ -15,7 +13,7 @@ from PIL import Image
 from keypatch.building.observations import Observations
 from keypatch.building.summary import tell_noise, tell_strips
 from keypatch.files import write_text
-from keypatch.reports.page import content_hash, read_style
+from keypatch.reports.page import content_hash, read_style, templates
 
 RANDOM = 36  # points
 MOST_PATCHES = 8  # of a point
@@ -43,9 +41,9 @@ class Bar(NamedTuple):
 
 def write_build_page(path: Path, title: str, parts: Sequence[Part], skipped: Sequence[str]) -> None:
     """One HTML file; nothing is loaded from elsewhere."""
-    style = read_style() + _templates().get_template("build.css").render()
+    style = read_style() + templates("keypatch.building").get_template("build.css").render()
     page = (
-        _templates()
+        templates("keypatch.building")
         .get_template("build.html")
         .render(
             title=title,
@@ -148,14 +146,3 @@ def _picture(label: str, patches: NDArray[np.uint8]) -> Strip:
     Image.fromarray(sheet).save(file, "PNG", optimize=True)
     source = f"data:image/png;base64,{base64.b64encode(file.getvalue()).decode('ascii')}"
     return Strip(label, source, sheet.shape[1], side)
-
-
-@cache
-def _templates() -> jinja2.Environment:
-    return jinja2.Environment(
-        loader=jinja2.PackageLoader("keypatch.building"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )

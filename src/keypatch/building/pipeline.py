@@ -5,8 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,12 +16,12 @@ from numpy.typing import NDArray
 from keypatch.building.methods import METHODS, method_name
 from keypatch.building.observations import Finder, Found, Method, Observations, Work, Writer, settle
 from keypatch.building.options import FORMAT, STATE, TEST, TRAIN, UNFINISHED, Building
+from keypatch.building.state import StateFile
 from keypatch.building.summary import tell_card
 from keypatch.building.tracks import Tracks
-from keypatch.errors import DataError, Interrupted, KeypatchError
+from keypatch.errors import DataError, KeypatchError
 from keypatch.features.extraction import DESCRIPTOR, Extraction
-from keypatch.features.feature_files import differences
-from keypatch.files import LOCK, hash_file, lock, make_folder, read_json, write_json
+from keypatch.files import hash_file, make_folder, read_json
 from keypatch.images import Photo, check_photo, find_photos
 from keypatch.matching.matching import PHOTO_TYPES, Matching
 from keypatch.patches.patch_set import Pairs, read_set_card, write_set_card
@@ -34,6 +33,13 @@ if TYPE_CHECKING:
     from keypatch.describers.protocol import Describer
 
 PAGE, SETS = "build.html", "sets"
+_STATE = StateFile(
+    STATE,
+    FORMAT,
+    "a build of keypatch",
+    "was built otherwise",
+    "Choose another folder; --model {folder}/reconstruction uses the same model again, if it has one.",
+)
 _OF_A_SET = ("*.bmp", "info.txt", "interest.txt", "m50_*.txt", "hard_*.txt", "card.json", "keypatch-*.npy")
 
 
@@ -118,7 +124,7 @@ def build(
     if building.patch_sigmas is None:
         building = replace(building, patch_sigmas=method.side)
     settings = _settings(method, building, groups, named, files)
-    with interruptible(f"{folder} keeps what is done"), _hold(folder, settings) as is_finished:
+    with interruptible(f"{folder} keeps what is done"), _STATE.hold(folder, settings) as is_finished:
         if is_finished:
             progress.note(f"{folder} is already built.")
             return _read(folder)
@@ -208,44 +214,6 @@ def _settings(
     return head | {"photos": len(photos), "photos.hash": digest.hexdigest()[:16]} | values
 
 
-@contextmanager
-def _hold(folder: Path, settings: Mapping[str, Any]) -> Iterator[bool]:
-    """Locks the folder, which is new, empty, or of the same build; yields whether that is finished.
-
-    A new folder is removed if an error comes before anything worth keeping.
-    """
-    was_there = folder.exists()
-    content = {entry.name for entry in make_folder(folder).iterdir()} - {LOCK}
-    if content and STATE not in content:
-        raise DataError(
-            f"{folder} is not empty and is not a build of keypatch. Choose a new folder, so that no file of yours is "
-            "overwritten."
-        )
-    state: dict[str, Any] = {"settings": settings, "finished": False}
-    if content:
-        state = FORMAT.read_json(folder / STATE)
-    if changed := differences(state["settings"], settings):
-        raise KeypatchError(
-            f"{folder} was built otherwise: {changed}. Choose another folder; --model {folder}/reconstruction uses the "
-            "same model again, if it has one."
-        )
-    with lock(folder / LOCK, str(folder)):
-        try:
-            if not content:
-                write_json(folder / STATE, {**FORMAT.head(), "finished": False, "settings": dict(settings)})
-            yield bool(state["finished"])
-        except Exception as error:
-            left = {entry.name for entry in folder.iterdir()} - {LOCK, STATE}
-            if not isinstance(error, Interrupted) and not content and not left:
-                (folder / STATE).unlink()
-            raise
-        finally:
-            with suppress(OSError):  # Windows does not remove what is open, and the lock stays there
-                (folder / LOCK).unlink()
-                if not was_there:
-                    folder.rmdir()  # only if it is empty
-
-
 def _write(work: Work, found: Found, settings: Mapping[str, Any], skipped: Sequence[str]) -> list[str]:
     """Cuts, splits, judges and writes what was found into the folder of unfinished work; the names of the parts."""
     from keypatch.building.cutting import cut_into
@@ -298,10 +266,7 @@ def _sources(photos: Sequence[Photo], work: Work) -> list[dict[str, str]]:
 def _finish(folder: Path, parts: Sequence[str], settings: Mapping[str, Any], skipped: Sequence[str]) -> None:
     """Everything appears in the folder at once."""
     _swap_in(folder, parts)
-    write_json(
-        folder / STATE,
-        {**FORMAT.head(), "finished": True, "settings": dict(settings), "skipped": list(skipped)},
-    )
+    _STATE.finish(folder, settings, skipped=list(skipped))
     shutil.rmtree(folder / UNFINISHED, ignore_errors=True)
 
 

@@ -88,7 +88,7 @@ def build_page(sources: Sources, baseline: str | None = None, title: str | None 
     numbers = {name: number for number, name in enumerate(names)}
     style, script = read_style(), _read_part("page.js")
     page = (
-        _templates()
+        templates()
         .get_template("page.html")
         .render(
             title=title or _title(protocols),
@@ -116,9 +116,10 @@ def _read_part(name: str) -> str:
 
 
 @cache
-def _templates() -> jinja2.Environment:
+def templates(package: str = "keypatch.reports") -> jinja2.Environment:
+    """The templates of a room whose pages are in this style."""
     made = jinja2.Environment(
-        loader=jinja2.PackageLoader("keypatch.reports"),
+        loader=jinja2.PackageLoader(package),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
