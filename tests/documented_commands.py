@@ -30,6 +30,7 @@ from skimage import data
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 COMMANDS = {
+    "adapt",
     "build",
     "describe",
     "doctor",
@@ -57,7 +58,7 @@ NOT_RUN = {
 STOPPABLE = re.compile(r"bench/|examples/|make bench|runs/omniglot")
 # Takes minutes: left out of the short part.
 LONG = re.compile(
-    r"\bmake |bench/|examples/|docs/\w+\.py|keypatch (build|train|study)|kp\.build|\.train\(|run_training"
+    r"\bmake |bench/|examples/|docs/\w+\.py|keypatch (adapt|build|train|study)|kp\.(adapt|build)|\.train\(|run_training"
     r"|--on (sfm|multiview)"
 )
 ENDED_BY_SIGINT = (130, -signal.SIGINT)

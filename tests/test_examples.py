@@ -16,6 +16,8 @@ from keypatch.provenance import provenance
 
 # Examples that are only compiled, by the name they belong to, and why.
 NOT_RUN = {
+    "Adaptation": "trains for minutes; tests/commands runs it",
+    "adapt": "trains for minutes; tests/commands runs it",
     "BuiltSet": "two photos make no model; tests/building runs it",
     "build": "two photos make no model; tests/building runs it",
     "evaluate": "cuts and describes 8,000 pairs; examples/first-steps.ipynb runs it",

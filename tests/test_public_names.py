@@ -9,6 +9,8 @@ import keypatch
 
 NAMES = [
     "AdaLAM",
+    "Adaptation",
+    "Adapting",
     "Building",
     "BuiltSet",
     "Camera",
@@ -37,6 +39,7 @@ NAMES = [
     "Result",
     "Sequences",
     "Tracks",
+    "adapt",
     "build",
     "compare",
     "describe",

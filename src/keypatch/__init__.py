@@ -9,7 +9,7 @@
 Images       load, extract, match, draw; Extraction, Matching, AdaLAM, Camera, Features, ImageMatches, RelativePose,
              Keypoints
 Many photos  describe, match_photos, match_pairs, read_features, read_matches, reconstruct; FileOptions, Inputs, Mapping
-Own patches  build; Tracks, PhotoPairs, Homographies, Sequences, Building
+Own photos   adapt, build; Adapting, Tracks, PhotoPairs, Homographies, Sequences, Building
 Training     train, open_patches, find_recipe, register; Recipe, PatchSet, Conditions
 Scores       evaluate, load_result, compare, report, study_methods, study_ubc; Result
 Help         inspect, examine, list_names, quickstart
@@ -35,6 +35,9 @@ if TYPE_CHECKING:
     from keypatch.building.sequences import Sequences as Sequences
     from keypatch.building.tracks import Tracks as Tracks
     from keypatch.colmap.cameras import Camera as Camera
+    from keypatch.commands.adapt.options import Adapting as Adapting
+    from keypatch.commands.adapt.pipeline import Adaptation as Adaptation
+    from keypatch.commands.adapt.pipeline import adapt as adapt
     from keypatch.commands.inspect.inspection import Inspection as Inspection
     from keypatch.commands.inspect.inspection import inspect as inspect
     from keypatch.commands.list import list_names as list_names
@@ -79,6 +82,8 @@ if TYPE_CHECKING:
 
 _HOME = {
     "AdaLAM": "matching.adalam",
+    "Adaptation": "commands.adapt.pipeline",
+    "Adapting": "commands.adapt.options",
     "Building": "building.options",
     "BuiltSet": "building.pipeline",
     "Camera": "colmap.cameras",
@@ -107,6 +112,7 @@ _HOME = {
     "Result": "benchmarks.result",
     "Sequences": "building.sequences",
     "Tracks": "building.tracks",
+    "adapt": "commands.adapt.pipeline",
     "build": "building.pipeline",
     "compare": "benchmarks.comparison",
     "describe": "features.description",

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from keypatch.cli import (
+    adapt,
     build,
     describe,
     doctor,
@@ -34,6 +35,7 @@ COMMANDS = (
     "list",
     "inspect",
     "train",
+    "adapt",
     "evaluate",
     "study methods",
     "study ubc",
@@ -55,6 +57,7 @@ OUTPUTS = {  # words of a command, and the option that names a file to write
 EXAMPLES = [
     line
     for module in (
+        adapt,
         build,
         describe,
         doctor,

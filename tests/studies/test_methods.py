@@ -235,7 +235,7 @@ def test_a_run_folder_of_another_recipe_is_not_scored_as_this_one(study: Callabl
 
 def test_without_names_all_recipes_for_patches_that_start_from_nothing_are_chosen() -> None:
     chosen = {recipe.name for recipe in choose_recipes((), MethodsSetup(20000))}
-    assert set(RECIPES) - chosen == {"sdgmnet_finetune", "embedding_lifted", "embedding_lifted_gor"}
+    assert set(RECIPES) - chosen == {"adapt", "sdgmnet_finetune", "embedding_lifted", "embedding_lifted_gor"}
 
 
 def test_a_sampler_of_another_type_gets_the_batch_of_the_study() -> None:

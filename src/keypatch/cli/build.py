@@ -1,5 +1,6 @@
 """`keypatch build`: photos become a patch set to train on."""
 
+from collections.abc import Mapping as TypingMapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -58,19 +59,14 @@ def build(
     **methods: Any,
 ) -> None:
     """Build a patch set from photos, in PhotoTour layout or as HPatches strips. Run it again to resume after Ctrl-C."""
-    if method not in METHODS:
-        raise KeypatchError(f"--method {method}: there is no such method.{choose_from(method, METHODS, '--help')}")
-    for other, value in methods.items():
-        theirs = set(field_names(value)) - set(field_names(methods[method]))
-        changed = any(getattr(value, name) != getattr(USUAL[other], name) for name in theirs)
-        refuse_beside(context, f"--method {method}", *theirs, changed=changed)
+    chosen = chosen_method(context, method, methods)
     from keypatch.building.pipeline import build as run
 
     with ProgressBar() as progress:
         made = run(
             photos,
             out,
-            methods[method],
+            chosen,
             building,
             describer=descriptor,
             extraction=extraction,
@@ -80,6 +76,17 @@ def build(
             progress=progress,
         )
     _print(made)
+
+
+def chosen_method(context: typer.Context, method: str, methods: TypingMapping[str, Any]) -> Any:
+    """The method of that name with its options; KeypatchError if there is none, or options of another were given."""
+    if method not in methods:
+        raise KeypatchError(f"--method {method}: there is no such method.{choose_from(method, methods, '--help')}")
+    for other, value in methods.items():
+        theirs = set(field_names(value)) - set(field_names(methods[method]))
+        changed = any(getattr(value, name) != getattr(USUAL[other], name) for name in theirs)
+        refuse_beside(context, f"--method {method}", *theirs, changed=changed)
+    return methods[method]
 
 
 def _print(made: "BuiltSet") -> None:

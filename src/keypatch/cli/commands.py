@@ -12,6 +12,7 @@ COMMANDS = {  # modules of this room, and their lines in `keypatch --help`
     "list": "List the names that commands and recipes take; show one recipe or benchmark.",
     "inspect": "Show what a file or folder is, what it holds and what is wrong with it.",
     "train": "Train a descriptor.",
+    "adapt": "Fit a descriptor to your photos, and say what it gains.",
     "evaluate": "Score a descriptor on a benchmark.",
     "study": "Compare methods under the same conditions.",
     "describe": "Detect and describe the keypoints of photos.",

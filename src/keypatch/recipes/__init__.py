@@ -5,6 +5,7 @@ from pathlib import Path
 from keypatch.errors import RecipeError
 from keypatch.parts import find_part, table
 from keypatch.recipes import (
+    adapt,
     adasample,
     combinations,
     doap,
@@ -42,6 +43,7 @@ PAPERS: dict[str, tuple[tuple[Recipe, str], ...]] = {
     "SOSNet (Tian et al., CVPR 2019)": sosnet.RECIPES,
     "Parts of several papers": combinations.RECIPES,
     "TFeat (Balntas et al., BMVC 2016)": tfeat.RECIPES,
+    "Fine-tuning": adapt.RECIPES,
 }
 RECIPES: dict[str, Recipe] = table(
     "recipe", {recipe.name: recipe for recipes in PAPERS.values() for recipe, _ in recipes}

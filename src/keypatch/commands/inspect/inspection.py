@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from keypatch.building.options import STATE
+from keypatch.commands.adapt.options import STATE as ADAPTATION
 from keypatch.commands.inspect.patches import Findings, look_at_build, look_at_hpatches, look_at_phototour
 from keypatch.commands.inspect.photos import (
     has_photos,
@@ -98,6 +99,10 @@ def _collect(name: str, kind: str, look: Look, place: Path) -> Inspection:
 
 
 def _kind_of_folder(folder: Path) -> tuple[str, Look]:
+    if (folder / ADAPTATION.name).exists():
+        from keypatch.commands.inspect.runs import look_at_adaptation
+
+        return "descriptor adapted to photos", look_at_adaptation
     if (folder / "recipe.toml").exists():
         from keypatch.commands.inspect.runs import look_at_run
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from keypatch.benchmarks.result import load_result
 from keypatch.benchmarks.scores import find_score
+from keypatch.commands.adapt.options import PAGE, SET, STATE
 from keypatch.commands.inspect.patches import Findings
 from keypatch.errors import DataError
 from keypatch.files import hash_file
@@ -30,6 +31,19 @@ def look_at_run(folder: Path) -> Findings:
     yield "newest weights", str(checkpoints[-1])
     log = folder / "log.jsonl"
     yield "log", f"{log} ({log.read_text(encoding='utf-8').count(chr(10)):,} records)" if log.exists() else "none"
+
+
+def look_at_adaptation(folder: Path) -> Findings:
+    """A folder of `keypatch adapt`: a run with its set and what it gained."""
+    state = STATE.format.read_json(folder / STATE.name)
+    if state["finished"]:
+        yield "verdict", str(state["verdict"])
+        yield "page", str(folder / PAGE)
+    else:
+        yield DataError(f"{folder} is not finished. Run the same `keypatch adapt` again to resume it.")
+    yield "set", str(folder / SET)
+    if (folder / "recipe.toml").exists():
+        yield from look_at_run(folder)
 
 
 def look_at_checkpoint(file: Path) -> Findings:
