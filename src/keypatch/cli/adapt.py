@@ -8,7 +8,7 @@ import typer
 from keypatch.building.methods import METHODS
 from keypatch.building.options import Building
 from keypatch.cli.build import USUAL, chosen_method
-from keypatch.cli.options import Descriptor, Images, examples, options_of
+from keypatch.cli.options import Images, examples, options_of
 from keypatch.cli.printing import open_console, print_facts
 from keypatch.commands.adapt.options import HELD_OUT, Adapting
 from keypatch.features.extraction import DESCRIPTOR, Extraction
@@ -30,7 +30,7 @@ FINDERS = {name: usual for name, usual in USUAL.items() if hasattr(usual, "find"
 )
 @options_of(
     PHOTO_TYPES,
-    without=("tensorboard", "keep", "compile", "checkpoint_seconds"),
+    without=("patch_sigmas", "tensorboard", "keep", "compile", "checkpoint_seconds"),
     alternatives=METHODS,
     adapting=Adapting(),
     building=Building(held_out=HELD_OUT),
@@ -56,7 +56,10 @@ def adapt(
             "views of single photos.",
         ),
     ] = next(iter(FINDERS)),
-    descriptor: Descriptor = DESCRIPTOR,
+    descriptor: Annotated[
+        str,
+        typer.Option(help="Network to start from, which also matches the photos: a name, run folder or weight file."),
+    ] = DESCRIPTOR,
     **methods: Any,
 ) -> None:
     """Fit a descriptor to your photos: build a set, fine-tune, score before and after on a held-out part.

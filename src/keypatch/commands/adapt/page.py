@@ -9,6 +9,7 @@ from keypatch.benchmarks.result import Result
 from keypatch.benchmarks.scores import find_score
 from keypatch.benchmarks.table import headline_scores
 from keypatch.commands.adapt.options import REPORT, SET
+from keypatch.commands.adapt.verdict import way
 from keypatch.errors import KeypatchError
 from keypatch.features.extraction import DESCRIPTOR
 from keypatch.files import read_json, write_text
@@ -30,7 +31,7 @@ class Row(NamedTuple):
     cells: list[tuple[str, str]]  # number and interval
     change: str
     interval: str
-    found: str  # "better", "worse" or "no difference shown"
+    found: str  # "better", "worse", "no difference" or "too small"
 
 
 def write_adapt_page(path: Path, done: "Adaptation") -> None:
@@ -73,11 +74,9 @@ def _row(name: str, before: Result, after: Result, others: tuple[Result, ...]) -
     try:
         found = paired_difference(after, before, name)
     except KeypatchError:  # too few pairs for an interval
-        return Row(*head, cells, _signed(score.number(after.scores[name] - before.scores[name])), "", "too few to tell")
+        return Row(*head, cells, _signed(score.number(after.scores[name] - before.scores[name])), "", "too small")
     ends = f"{_signed(score.number(found.low))} to {_signed(score.number(found.high))}"
-    better = found.shown and (found.low > 0) == (score.better == "higher")
-    verdict = "no difference shown" if not found.shown else "better" if better else "worse"
-    return Row(*head, cells, _signed(score.number(found.value)), ends, verdict)
+    return Row(*head, cells, _signed(score.number(found.value)), ends, way(found))
 
 
 def _interval(result: Result, name: str) -> str:

@@ -102,6 +102,8 @@ def adapt(
     if not building.held_out:
         raise KeypatchError("Without a held-out part nobody can tell what is gained: choose a --held-out above 0.")
     spec, network = load_network(describer)
+    if building.patch_sigmas is None:
+        building = replace(building, patch_sigmas=spec.preprocessing.patch_sigmas)
     start = {"descriptor": load(describer).name, "descriptor.weights": hash_weights(network)}
     settings = {**start, **{f"adapting.{name}": value for name, value in to_plain(adapting).items()}}
     with interruptible(f"{folder} keeps what is done"), STATE.hold(folder, settings) as is_finished:

@@ -1,5 +1,6 @@
-"""Whether an adaptation has gained anything: the paired difference of one score on the held-out part."""
+"""Whether an adaptation has gained anything: paired differences of two scores on the held-out part."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -9,19 +10,24 @@ from keypatch.benchmarks.scores import find_score
 from keypatch.errors import KeypatchError
 
 FEW_POINTS = 200  # held out: of fewer, one point is more than half a percentage point of rank-1
+DECIDING = ("fpr95.hard", "rank1")  # telling a match from its look-alikes, and finding it among all points
 
 Outcome = Literal["better", "worse", "no difference", "too small"]
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the held-out part says of the adapted descriptor; `difference` is its score minus that before."""
+    """What the held-out part says of the adapted descriptor.
+
+    "better" and "worse" are shown by an interval that leaves out zero; of two scores that disagree the worse one
+    counts. `differences` are after minus before, none where there are too few pairs for an interval.
+    """
 
     outcome: Outcome
     points: int  # held out
     before: str  # the names of the descriptors
     after: str
-    difference: Difference | None = None  # None where there are too few pairs for an interval
+    differences: tuple[Difference, ...] = ()
 
     def headline(self) -> str:
         return {
@@ -32,44 +38,46 @@ class Verdict:
         }[self.outcome]
 
     def reasons(self) -> list[str]:
-        """Sentences: the difference with its interval, and what makes it doubtful."""
-        return [*self._measured(), *([self._small()] if self.points < FEW_POINTS else [])]
-
-    def _measured(self) -> list[str]:
-        found = self.difference
-        if found is None:
-            return []
-        score = find_score(found.score)
-        ends = f"{score.number(found.low)} to {score.number(found.high)}"
-        told = (
-            f"{score.title} on {score.of or 'the held-out points'} changed by {score.number(found.value)} percentage "
-            f"points (95 % interval of the paired difference {ends}; {score.better} is better)"
-        )
-        if found.shown:
-            return [f"{told}: zero lies outside the interval, so this is more than chance."]
-        return [f"{told}: zero lies within the interval, so this may be chance."]
-
-    def _small(self) -> str:
-        return (
-            f"Only {self.points:,} points are held out, so that only large differences can be shown. More photos, or a "
-            "larger --held-out, tell more."
-        )
+        """Sentences: the differences with their intervals, and what makes them doubtful."""
+        told = [_tell(each) for each in self.differences]
+        if self.points < FEW_POINTS:
+            told.append(
+                f"Only {self.points:,} points are held out, so only large differences can be shown. More photos, or a "
+                "larger --held-out, tell more."
+            )
+        return told
 
 
 def judge(before: Result, after: Result, points: int) -> Verdict:
     """The verdict of two results on the held-out part, which has so many points."""
-    score = deciding_score(before)
-    try:
-        found = paired_difference(after, before, score)
-    except KeypatchError:  # a draw has no interval where there are too few pairs
-        return Verdict("too small", points, before.descriptor, after.descriptor)
-    outcome: Outcome = "too small" if points < FEW_POINTS else "no difference"
-    if found.shown:
-        higher = find_score(score).better == "higher"
-        outcome = "better" if (found.low > 0) == higher else "worse"
+    found = tuple(_differences(before, after))
+    shown = {way(each) for each in found}
+    outcome: Outcome = "no difference" if found and points >= FEW_POINTS else "too small"
+    for seen in ("better", "worse"):  # the second counts
+        if seen in shown:
+            outcome = seen
     return Verdict(outcome, points, before.descriptor, after.descriptor, found)
 
 
-def deciding_score(result: Result) -> str:
-    """FPR95 on the pair list with look-alike negatives."""
-    return next(name for name in result.scores if name.startswith("fpr95.hard"))
+def way(found: Difference) -> Outcome:
+    """Whether the first of two descriptors is shown to be better or worse than the second."""
+    if not found.shown:
+        return "no difference"
+    return "better" if (found.low > 0) == (find_score(found.score).better == "higher") else "worse"
+
+
+def _differences(before: Result, after: Result) -> Sequence[Difference]:
+    names = [name for begin in DECIDING for name in before.scores if name.startswith(begin)]
+    try:
+        return [paired_difference(after, before, name) for name in names]
+    except KeypatchError:  # there is no interval where there are too few pairs
+        return []
+
+
+def _tell(found: Difference) -> str:
+    score = find_score(found.score)
+    of = f" ({score.of.partition('_')[0]} pairs)" if score.of else ""
+    moved = f"{'fell' if found.value < 0 else 'rose'} by {score.number(abs(found.value))} percentage points"
+    interval = f"95 % interval of the paired difference {score.number(found.low)} to {score.number(found.high)}"
+    chance = "without zero, so this is more than chance" if found.shown else "with zero in it, so this may be chance"
+    return f"{score.title}{of}, {score.better} is better, {moved if found.value else 'stayed'} ({interval}, {chance})."
