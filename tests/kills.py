@@ -91,6 +91,10 @@ ROTATION = (
     *("evaluate", "rootsift", "--on", "rotation", "--data", "photos/a.png", "--out", "r.json"),
     *("--set", "step=90", "--set", "extraction.keypoints=100"),
 )
+ADAPT = (
+    *("adapt", "photos", "--out", "mine", "--method", "homographies", "--points", "60", "--views", "3"),
+    *("--budget", "256", "--threads", "1", "--set", "compile=off", "--set", "checkpoint_seconds=0.02"),
+)
 SCENE = ("--features", "scene/features.h5", "--matches", "scene/matches.h5")
 TRIALS = (
     Trial(
@@ -148,6 +152,14 @@ TRIALS = (
         (),
         differs=("*.html", "run/log.jsonl", "run/run.json"),
         passing=("run/checkpoints/step-*",),
+        warm=True,
+    ),
+    Trial(
+        "adapt",
+        ADAPT,
+        ("photos",),
+        differs=("*.html", "mine/log.jsonl", "mine/run.json"),
+        passing=("mine/checkpoints/step-*",),
         warm=True,
     ),
 )
