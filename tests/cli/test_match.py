@@ -99,8 +99,8 @@ def test_options_do_what_the_function_does(keypatch: Callable, folder: Path, tmp
     written = json.loads(out.read_text())
     assert written["counts"] == result.counts()
     assert written["settings"] == {
-        "mode": "one-way", "ratio": 0.8, "apart": 0, "ratio_sides": "both", "filter": "adalam", "model": "E",
-        "estimator": "poselib", "threshold": 2, "seed": 3, "tries": 2,
+        "mode": "one-way", "ratio": 0.8, "apart": 0, "ratio_sides": "both", "turn": 60, "filter": "adalam",
+        "model": "E", "estimator": "poselib", "threshold": 2, "seed": 3, "tries": 2,
     }  # fmt: skip
 
 

@@ -279,6 +279,38 @@ def test_a_match_passes_the_ratio_test_or_agrees_with_those_around_it() -> None:
     assert set(map(tuple, found.neighbours.tolist())) == neighbours > either
 
 
+@pytest.mark.parametrize("camera", [0, 90, 179, -3])
+def test_matches_turned_otherwise_than_most_distinct_ones_are_left_out(camera: float) -> None:
+    rng = np.random.default_rng(0)
+    rows, angles = rng.normal(size=(100, 32)), rng.uniform(0, 2 * np.pi, 100)
+    off = np.concatenate([rng.uniform(-35, 35, 70), rng.uniform(80, 280, 30)])  # degrees; the last ones are wrong
+    views = [features_at(rng.uniform(0, 900, (100, 2)).tolist(), rows) for _ in range(2)]
+    turned = angles + np.radians(camera + off)
+    first, second = (
+        replace(view, keypoints=replace(view.keypoints, angle=each.astype(np.float32)))
+        for view, each in zip(views, (angles, turned % (2 * np.pi)), strict=True)
+    )
+    found = find_matches(first, second, Matching(filter=None))
+    assert found.indices[:, 0].tolist() == list(range(70))
+    assert found.neighbours is not None and len(found.neighbours) == 70, "nor do they judge a model"
+    assert len(find_matches(first, second, Matching(filter=None, turn=180))) == 100
+    chosen = np.r_[:6, 70:73]
+    few = [
+        replace(each, keypoints=each.keypoints.take(chosen), descriptors=each.descriptors[chosen])
+        for each in (first, second)
+    ]
+    assert len(find_matches(*few, Matching(filter=None))) == 9, "too few to know the angle"
+
+
+def test_matches_that_agree_on_no_angle_are_all_kept() -> None:
+    rng = np.random.default_rng(0)
+    rows, places = rng.normal(size=(200, 32)), rng.uniform(0, 900, (200, 2)).tolist()
+    upright = features_at(places, rows)
+    spun = replace(upright.keypoints, angle=rng.uniform(0, 2 * np.pi, 200).astype(np.float32))
+    assert len(find_matches(upright, upright, Matching(filter=None))) == 200
+    assert len(find_matches(upright, replace(upright, keypoints=spun), Matching(filter=None))) == 200
+
+
 def test_filters_are_named() -> None:
     assert Matching(filter="adalam") == Matching() and Matching(filter="none").filter is None  # type: ignore[arg-type]
     with pytest.raises(KeypatchError, match="adalam"):

@@ -35,6 +35,7 @@ class BenchmarkExtraction(Extraction):
 class ColmapMatching(Matching):
     """`Matching` whose matches COLMAP verifies itself."""
 
+    turn: float = other_default(Matching, "turn", 180.0)
     filter: AdaLAM | None = other_default(Matching, "filter", None)
     model: Model | None = other_default(Matching, "model", None)
 

@@ -10,8 +10,11 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from contextlib import closing
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -36,6 +39,10 @@ def work(job: MappingJob) -> MappingOutcome:
         model = Path(job.models) / "0"
         return MappingOutcome([], dense_points=count_dense_points(model, Path(job.dense), Path(job.scratch)))
     start, two_views = time.monotonic(), len(job.photos) == 2
+
+    def left() -> float | None:
+        return None if job.seconds is None else job.seconds - (time.monotonic() - start)
+
     path = Path(job.database)
     if job.begun is None:
         tell(stage="verifying")
@@ -47,18 +54,24 @@ def work(job: MappingJob) -> MappingOutcome:
             return MappingOutcome(pairs, two_view=read_two_view_pose(database))
     if not any(pair.inliers for pair in pairs):
         return MappingOutcome(pairs)
-    tell(stage="mapping")
-    models = map_incrementally(
+    map_photos = partial(
+        map_incrementally,
         path,
         Path(job.scratch),
         seed=job.seed,
         threads=job.threads,
         constant_cameras=sorted(fixed),
-        seconds=None if job.seconds is None else job.seconds - (time.monotonic() - start),
         on_start=lambda: tell(registered=2),
         on_next=lambda: tell(more=1),
-        begun=None if job.begun is None else Path(job.begun),
     )
+    tell(stage="mapping")
+    if job.begun is not None:
+        models = map_photos(seconds=left(), begun=Path(job.begun))
+    else:
+        models = map_photos(seconds=left())
+        if _registered(models) < len(job.photos) / 2 and (left() or 1) > 0:
+            tell(stage="mapping again, from any two photos")  # as a camera that moves straight ahead needs
+            models = max(models, map_photos(seconds=left(), any_start=True), key=_registered)
     built, notes = [], dict[str, None]()
     for number, model in enumerate(models):
         tell(stage="colouring")
@@ -66,6 +79,11 @@ def work(job: MappingJob) -> MappingOutcome:
         notes |= dict.fromkeys(f"Points only in this photo stay grey: {failure}" for failure in failures)
         built.append(write_model(model, Path(job.models) / str(number)))
     return MappingOutcome(pairs, built, notes=list(notes))
+
+
+def _registered(models: Sequence[Any]) -> int:
+    """Photos in the largest model."""
+    return models[0].num_reg_images() if models else 0
 
 
 def tell(**news: object) -> None:

@@ -46,11 +46,13 @@ def map_incrementally(
     on_start: Callable[[], None],
     on_next: Callable[[], None],
     begun: Path | None = None,
+    any_start: bool = False,
 ) -> list[Any]:
     """The models COLMAP finds, as its Reconstructions, the one with the most images first, each with images of its own.
 
     `on_start` is called for the first two images of a model, `on_next` for each one that follows. A model that was
-    `begun` is refined and goes on alone.
+    `begun` is refined and goes on alone. With `any_start` the first two images may be some that COLMAP would not begin
+    with: few matches, small angles, a camera that moved straight ahead.
     """
     colmap = load_pycolmap()
     colmap.set_random_seed(seed)
@@ -61,6 +63,9 @@ def map_incrementally(
     options.min_model_size = SMALLEST_MODEL
     options.extract_colors = False  # which needs all photos below one folder; `colour_points` does not
     options.multiple_models = begun is None
+    if any_start:
+        mapper = options.mapper
+        mapper.init_max_forward_motion, mapper.init_min_tri_angle, mapper.init_min_num_inliers = 1.0, 3.0, 60
     options.max_runtime_seconds = -1 if seconds is None else max(1, int(seconds))
     models = colmap.incremental_mapping(
         str(path),

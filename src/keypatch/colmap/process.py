@@ -60,13 +60,13 @@ def _listen(process: "subprocess.Popen[str]", job: MappingJob, progress: Progres
             end = news
             break
         if news.get("stage", stage) != stage:
-            stage = news["stage"]
+            stage, registered = news["stage"], 0
             progress.note(stage)
         if "registered" in news and registered and job.begun is None:
             progress.note(f"{registered} of {len(job.photos)} photos registered; mapping another model of the rest")
         # a photo that the mapper drops and takes up again is told twice
         registered = min(news.get("registered", registered + news.get("more", 0)), len(job.photos))
-        if registered and stage == "mapping" and job.begun is None:
+        if registered and stage.startswith("mapping") and job.begun is None:
             progress.count(registered, len(job.photos), "photos registered")
     with suppress(BrokenPipeError):
         process.stdin.close()

@@ -39,6 +39,12 @@ class Matching(CheckedFields):
         0.0, "Ratio test against the nearest neighbour so many pixels from the first; 0 takes the second.", least=0
     )
     ratio_sides: Sides = option("both", "Apply the ratio test from both images or only from the first (mutual mode).")
+    turn: float = option(
+        60.0,
+        "Most degrees by which a match may be turned otherwise than most distinct matches of a pair; 180 keeps all.",
+        above=0,
+        most=180,
+    )
     filter: AdaLAM | None = option(
         factory=AdaLAM, about="Also keep matches that fail the ratio test but agree with those around them."
     )

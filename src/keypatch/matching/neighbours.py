@@ -25,6 +25,8 @@ from keypatch.networks.devices import choose_device, in_threads
 TILE = 512  # vectors; the fastest of 128 to 2048: a tile of products, 1 MB, stays in the cache
 DEVICE_TILE = 8192  # on a GPU: 256 MB of products
 ELSEWHERE = 1 << 22  # products at a time in the search for a second neighbour elsewhere: 16 MB
+BIN, BLUR = 5, 6  # degrees in a bin of the histogram of turns, and bins to either side by which it is smoothed
+FEWEST_TURNS, AGREED = 10, 0.5  # distinct matches, and the share of them that must agree, for an angle to be believed
 TREES, CHECKS = 4, 128  # of FLANN, as in the Image Matching Challenge
 KD_TREES = 1  # FLANN's number of this kind of index
 
@@ -53,8 +55,9 @@ def find_matches(
 
     As `match_descriptors`. With `matching.apart` the second nearest of the ratio test is the nearest that lies so many
     pixels from the first (first geometrically inconsistent neighbour; Mishkin, Matas, Perdoch 2015): the other
-    orientations of a place and its near-duplicates no longer rival their own match. What fails the ratio test is kept
-    all the same if `matching.filter` finds that it agrees with the neighbours around it.
+    orientations of a place and its near-duplicates no longer rival their own match. What is turned otherwise than most
+    distinct matches, by more than `matching.turn`, is no match. What fails the ratio test is kept all the same if
+    `matching.filter` finds that it agrees with the neighbours around it.
     """
     if first.descriptor != second.descriptor:
         raise KeypatchError(
@@ -75,7 +78,7 @@ def match_descriptors(
     "mutual" keeps a pair only if each is the other's nearest neighbour, "one-way" gives every row of a its nearest.
     With a ratio the nearest must be nearer than this share of the distance to the second nearest (Lowe's test): seen
     from a if "one-way"; if "mutual" from both sides, or from a alone if `ratio_sides` is "first". Where there is no
-    second, the test is passed. What needs to know where keypoints lie, `apart` and `filter`, is left to `find_matches`.
+    second, the test is passed. What needs keypoints, `apart`, `turn` and `filter`, is left to `find_matches`.
 
     A tie is never broken, with or without a ratio, on whichever side it is seen: the order of the rows does not choose
     among equal ones, and descriptors that are all the same match nothing. Tied is what float32 cannot tell apart:
@@ -118,17 +121,41 @@ def _match(
             )
         return passed
 
-    untied = passing(None)
-    indices = torch.stack([numbers, forth.index], dim=1)[untied].cpu().numpy()
-    distinct = passing(matching.ratio)[untied].cpu().numpy()
-    every = Matches(indices, (1 + forth.closeness[untied] / 2).cpu().numpy(), distinct=distinct, neighbours=indices)
+    left, distinct = torch.nonzero(passing(None))[:, 0], passing(matching.ratio)
+    if features is not None and matching.turn < 180:
+        here, there = (torch.from_numpy(each.keypoints.angle).to(place) for each in features)
+        left = left[_turned_alike(there[forth.index[left]] - here[left], distinct[left], matching.turn)]
+    indices = torch.stack([left, forth.index[left]], dim=1).cpu().numpy()
+    scores, passed = (1 + forth.closeness[left] / 2).cpu().numpy(), distinct[left].cpu().numpy()
+    every = Matches(indices, scores, distinct=passed, neighbours=indices)
     if features is None or matching.filter is None:
-        return every.take(distinct)
-    ratios = (forth.closeness[untied] / forth.runner_up[untied]).clamp(min=0).sqrt().cpu().numpy()
+        return every.take(passed)
+    ratios = (forth.closeness[left] / forth.runner_up[left]).clamp(min=0).sqrt().cpu().numpy()
     keypoints = [each.keypoints.take(column) for each, column in zip(features, indices.T, strict=True)]
     sizes = _size(features[0]), _size(features[1])
-    agree = matching.filter(Candidates(keypoints[0], keypoints[1], sizes, ratios, mutual[untied].cpu().numpy()))
-    return replace(every, agreeing=agree).take(agree if matching.ratio in (None, 1) else agree | distinct)
+    agree = matching.filter(Candidates(keypoints[0], keypoints[1], sizes, ratios, mutual[left].cpu().numpy()))
+    return replace(every, agreeing=agree).take(agree if matching.ratio in (None, 1) else agree | passed)
+
+
+def _turned_alike(turned: Tensor, distinct: Tensor, most: float) -> Tensor:
+    """(m,) which matches are turned, in radians, by within `most` degrees of what distinct ones mostly are.
+
+    Between two photos all that stands still turns by about one angle, by which the camera turned about its axis (weak
+    geometric consistency; Jegou, Douze, Schmid 2008). Where distinct matches do not agree on an angle, all are.
+    """
+    degrees = torch.rad2deg(turned).double() % 360
+    votes = torch.bincount((degrees[distinct] // BIN).long() % (360 // BIN), minlength=360 // BIN)
+    smooth = torch.stack([votes.roll(k) * (BLUR - abs(k)) for k in range(1 - BLUR, BLUR)]).sum(0)
+    off = _half_turn(degrees - (int(smooth.argmax()) + 0.5) * BIN)
+    off = _half_turn(off - off[distinct & (off.abs() <= most)].mean())  # the peak of a broad one may be at its side
+    alike, count = off.abs() <= most, int(votes.sum())
+    is_known = count >= FEWEST_TURNS and int(alike[distinct].sum()) >= AGREED * count
+    return alike if is_known else torch.ones_like(alike)
+
+
+def _half_turn(degrees: Tensor) -> Tensor:
+    """The same angles from -180 to 180."""
+    return (degrees + 180) % 360 - 180
 
 
 def _size(features: Features) -> tuple[float, float]:

@@ -37,6 +37,7 @@ HELD = 128  # photos whose features stay in memory: 0.5 GB with 8,000 keypoints 
 class StereoMatching(Matching):
     """The challenge's way of matching, with poselib, which does better than the estimators that it had."""
 
+    turn: float = other_default(Matching, "turn", 180.0)
     filter: AdaLAM | None = other_default(Matching, "filter", None)
     tries: int = other_default(Matching, "tries", 1)
     confidence: float = other_default(Matching, "confidence", 0.999999)

@@ -43,6 +43,7 @@ class PlanarMatching(Matching):
     """Mutual neighbours without a ratio test, and a homography."""
 
     ratio: float | None = other_default(Matching, "ratio", None)
+    turn: float = other_default(Matching, "turn", 180.0)
     filter: AdaLAM | None = other_default(Matching, "filter", None)
     tries: int = other_default(Matching, "tries", 1)
     model: Model | None = other_default(Matching, "model", "H")
