@@ -9,6 +9,7 @@ import pytest
 from PIL import Image
 
 from keypatch.colmap import process, read_cameras, write_database
+from keypatch.colmap.cameras import Camera
 from keypatch.colmap.job import MappingJob
 from keypatch.colmap.process import run_colmap
 from keypatch.errors import KeypatchError
@@ -52,6 +53,24 @@ def test_a_model_comes_out_and_the_way_is_told(job: MappingJob) -> None:
     assert told.notes == ["verifying", "mapping", "colouring"]
     assert told.counts[0] == (2, 6) and told.counts[-1] == (6, 6)
     assert {path.suffix for path in Path(job.models, "0").iterdir()} == {".bin", ".txt"}
+
+
+def test_a_camera_that_moved_straight_ahead_is_mapped_from_any_two_photos(scene, tmp_path: Path) -> None:
+    rng, focal, names = np.random.default_rng(0), 700.0, scene.names
+    angle, far = rng.uniform(0, 2 * np.pi, 400), rng.uniform(9, 14, 400)
+    points = np.stack([2.4 * np.cos(angle), 1.8 * np.sin(angle), far], axis=1)  # the walls of a corridor
+    keypoints = {}
+    for number, name in enumerate(names):
+        seen = points - (0, 0, 0.7 * number)
+        keypoints[name] = focal * seen[:, :2] / seen[:, 2:] + (320, 240) + rng.normal(0, 0.2, (400, 2))
+    same = np.repeat(np.arange(400)[:, None], 2, axis=1)
+    matches = {(a, b): same for i, a in enumerate(names) for b in names[i + 1 :]}
+    cameras = dict.fromkeys(names, Camera("PINHOLE", 640, 480, (focal, focal, 320.5, 240.5)))
+    write_database(tmp_path / "database.db", cameras, keypoints, matches, share_cameras=True)
+    told = Told()
+    outcome = run_colmap(job_of(scene, tmp_path), told)
+    assert told.notes == ["verifying", "mapping", "mapping again, from any two photos", "colouring"]
+    assert outcome.statistics is not None and outcome.statistics.registered == 6
 
 
 def test_points_have_the_colour_of_their_photos(job: MappingJob) -> None:
