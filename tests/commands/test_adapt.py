@@ -25,6 +25,7 @@ from keypatch.networks import HyNet
 from keypatch.patches.sources import identity_of, sources_of
 from keypatch.progress import Progress
 from keypatch.provenance import provenance
+from keypatch.recipes.adapt import ADAPT
 from keypatch.training.checkpoints import load_run_weights, newest_checkpoint, read_training
 
 VIEWS = kp.Homographies(points=60, views=3, contrast=0.01)
@@ -213,11 +214,12 @@ def test_a_folder_of_something_else_is_refused_and_stays(
 
 def test_the_budget_grows_with_the_set_between_two_bounds() -> None:
     recipes = {points: fine_tuning(points, HyNet()) for points in (64, 700, 2_000, 100_000)}
-    assert [recipe.sampler.pairs for recipe in recipes.values()] == [32, 350, 512, 512]
+    assert [recipe.sampler.pairs for recipe in recipes.values()] == [32, 128, 128, 128]
     budgets = [recipe.pairs for recipe in recipes.values()]
     assert budgets == sorted(budgets) and budgets[0] == pipeline.LEAST_PAIRS
     assert budgets[2] == pipeline.PER_POINT * 2_000 and budgets[3] == pipeline.MOST_PAIRS
-    assert fine_tuning(2_000, HyNet(), kp.Adapting(budget=999)).pairs == 999
+    other = fine_tuning(2_000, HyNet(), kp.Adapting(budget=999, learning_rate=0.1))
+    assert (other.pairs, other.optimizer.lr) == (999, 0.1) and recipes[64].optimizer == ADAPT.optimizer
 
 
 # ---- the verdict, on made-up results

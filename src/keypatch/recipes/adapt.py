@@ -7,14 +7,14 @@ from keypatch.recipes.hynet import HYNET
 from keypatch.sampling import Augmentation, RandomPairs
 from keypatch.training import Adam, Linear
 
-# Flips, noise, dropout and branches are those of the shipped weights (docs/results/first-training.md); rate, batch and
-# budget were tried on three scenes (docs/your-own-descriptor.md).
+# Flips, dropout and branches are those of the shipped weights (docs/results/first-training.md); rate, batch, noise and
+# budget were tried on three scenes (docs/your-own-descriptor.md): patches cut at detections have noise of their own.
 ADAPT = replace(
     HYNET,
     name="adapt",
     network=HyNet(dropout=0.1),
-    sampler=RandomPairs(pairs=512),
-    augment=Augmentation(flips="dihedral", detector_noise=1.25),
+    sampler=RandomPairs(pairs=128),
+    augment=Augmentation(flips="dihedral", detector_noise=0.5),
     branches="together",
     optimizer=Adam(lr=0.0005),
     schedule=Linear(warmup=0.05),

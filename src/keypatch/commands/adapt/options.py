@@ -28,8 +28,10 @@ class Adapting(CheckedFields):
     """
 
     budget: int | None = option(
-        None, "Training budget in pairs; by default 16 for each point, from 10,000 to 60,000.", least=1
+        None, "Training budget in pairs; by default 16 for each point, from 20,000 to 60,000.", least=1
     )
-    learning_rate: float = option(0.0005, "Learning rate at the start; it falls to zero.", above=0)
+    learning_rate: float | None = option(
+        None, "Learning rate at the start, which falls to zero; by default the rate of the recipe adapt.", above=0
+    )
 
     __repr__ = brief

@@ -26,7 +26,7 @@ from keypatch.reconstruction.mapping import Mapping as MapperOptions
 from keypatch.reports import report
 from keypatch.sampling import RandomPairs
 from keypatch.settings import choose_from, to_plain
-from keypatch.training import Adam, Recipe
+from keypatch.training import Recipe
 from keypatch.training.conditions import Conditions
 from keypatch.zoo import load
 from keypatch.zoo.loading import load_network
@@ -34,7 +34,7 @@ from keypatch.zoo.loading import load_network
 BEFORE, AFTER, ROOTSIFT = "before.json", "after.json", "rootsift.json"  # results on the held-out part
 OTHERS, ON_OTHERS = "embedded-test", {"before": "others-before.json", "after": "others-after.json"}
 LEAST_POINTS = 64  # to train on: fewer have no negatives to learn from
-PER_POINT, LEAST_PAIRS, MOST_PAIRS = 16, 10_000, 60_000  # docs/your-own-descriptor.md has what was tried
+PER_POINT, LEAST_PAIRS, MOST_PAIRS = 16, 20_000, 60_000  # docs/your-own-descriptor.md has what was tried
 
 
 @dataclass(frozen=True)
@@ -147,7 +147,7 @@ def fine_tuning(points: int, spec: NetworkSpec, adapting: Adapting = Adapting(),
         ADAPT,
         network=spec,
         sampler=RandomPairs(batch),
-        optimizer=Adam(lr=adapting.learning_rate),
+        optimizer=replace(ADAPT.optimizer, lr=adapting.learning_rate or ADAPT.optimizer.lr),
         pairs=budget,
         seed=seed,
     )
