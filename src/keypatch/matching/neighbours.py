@@ -124,7 +124,7 @@ def _match(
     left, distinct = torch.nonzero(passing(None))[:, 0], passing(matching.ratio)
     if features is not None and matching.turn < 180:
         here, there = (torch.from_numpy(each.keypoints.angle).to(place) for each in features)
-        left = left[_turned_alike(there[forth.index[left]] - here[left], distinct[left], matching.turn)]
+        left = left[turned_alike(there[forth.index[left]] - here[left], distinct[left], matching.turn)]
     indices = torch.stack([left, forth.index[left]], dim=1).cpu().numpy()
     scores, passed = (1 + forth.closeness[left] / 2).cpu().numpy(), distinct[left].cpu().numpy()
     every = Matches(indices, scores, distinct=passed, neighbours=indices)
@@ -137,7 +137,7 @@ def _match(
     return replace(every, agreeing=agree).take(agree if matching.ratio in (None, 1) else agree | passed)
 
 
-def _turned_alike(turned: Tensor, distinct: Tensor, most: float) -> Tensor:
+def turned_alike(turned: Tensor, distinct: Tensor, most: float) -> Tensor:
     """(m,) which matches are turned, in radians, by within `most` degrees of what distinct ones mostly are.
 
     Between two photos all that stands still turns by about one angle, by which the camera turned about its axis (weak
