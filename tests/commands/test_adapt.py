@@ -109,7 +109,7 @@ def test_the_page_says_what_was_built_gained_and_how_to_use_it(done: kp.Adaptati
     page = done.page.read_text(encoding="utf-8")
     assert f"{done.verdict.headline()}." in page and all(text.split(":")[0] in page for text in done.verdict.reasons())
     assert f"{done.after.number('rank1')}</span>" in page and f"{done.rootsift.number('rank1')}</span>" in page
-    assert done.built.facts()["patches (test)"] in page and done.built.warnings[0] in page
+    assert done.built.facts()["patches (test)"] in page and done.warnings[0] in page
     for link in ("set/build.html", "report.html"):
         assert f'href="{link}"' in page and (done.folder / link).exists()
     assert f"keypatch match a.jpg b.jpg --draw matches.png --descriptor {run_folder}" in page  # not the default
@@ -283,6 +283,16 @@ def test_a_difference_is_told_by_its_way_and_its_interval() -> None:
     assert hard.startswith("FPR95 (hard pairs), lower is better, fell by 10.00 percentage points (95 % interval")
     assert first.startswith("rank-1, higher is better, rose by 10.00 percentage points")
     assert judge(*answers(0.8, 0), 400).reasons()[1].startswith("rank-1, higher is better, stayed (95 %")
+
+
+def test_what_was_forgotten_is_told_and_does_not_decide() -> None:
+    here, worse = answers(0.8, 40), answers(0.8, -40)
+    forgetful, other = judge(*here, 400, worse), judge(*here, 400, here)
+    assert forgetful.outcome == other.outcome == "better" and not other.forgotten
+    assert forgetful.reasons() == [
+        *other.reasons(),
+        "On other photographs FPR95 and rank-1 became worse: use new for photos like these only.",
+    ]
 
 
 def test_one_pair_is_too_few_for_a_verdict() -> None:

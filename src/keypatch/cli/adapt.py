@@ -86,6 +86,6 @@ def adapt(
     console = open_console()
     print_facts(console, done.built.facts())
     print_comparison(console, done.results)
-    for text in (*done.built.warnings, f"{done.verdict.headline()}.", *done.verdict.reasons()):
+    for text in (*done.warnings, f"{done.verdict.headline()}.", *done.verdict.reasons()):
         console.print(text)
     console.print(f"Written: {done.folder}, {done.page}")

@@ -43,7 +43,7 @@ def write_adapt_page(path: Path, done: "Adaptation") -> None:
         .render(
             title=done.folder.resolve().name,
             verdict=done.verdict,
-            warnings=done.built.warnings,
+            warnings=done.warnings,
             skipped=list(done.built.skipped),
             before=done.before.descriptor,
             after=done.after.descriptor,

@@ -60,6 +60,11 @@ class Adaptation:
         return self.folder / PAGE
 
     @property
+    def warnings(self) -> Sequence[str]:
+        """What the card of the part that was trained on warns of; the verdict speaks of the other."""
+        return tuple(self.built.cards[TRAIN]["warnings"])
+
+    @property
     def recommended(self) -> str:
         """The descriptor to use, as `load` takes it."""
         return str(self.folder) if self.verdict.outcome == "better" else self.start
@@ -206,5 +211,5 @@ def _read(folder: Path, built: BuiltSet, describer: str | Path) -> Adaptation:
     before, after, rootsift = (load_result(folder / file) for file in (BEFORE, AFTER, ROOTSIFT))
     others = load_result(folder / ON_OTHERS["before"]), load_result(folder / ON_OTHERS["after"])
     points = int(built.cards[TEST]["counts"]["classes"])
-    verdict = judge(before, after, points)
+    verdict = judge(before, after, points, others)
     return Adaptation(folder, built, before, after, rootsift, others, verdict, str(describer))

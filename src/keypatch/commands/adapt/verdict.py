@@ -20,7 +20,8 @@ class Verdict:
     """What the held-out part says of the adapted descriptor.
 
     "better" and "worse" are shown by an interval that leaves out zero; of two scores that disagree the worse one
-    counts. `differences` are after minus before, none where there are too few pairs for an interval.
+    counts. `differences` are after minus before, none where there are too few pairs for an interval; `forgotten` are
+    the same on other photographs, where they are shown to be worse.
     """
 
     outcome: Outcome
@@ -28,6 +29,7 @@ class Verdict:
     before: str  # the names of the descriptors
     after: str
     differences: tuple[Difference, ...] = ()
+    forgotten: tuple[Difference, ...] = ()
 
     def headline(self) -> str:
         return {
@@ -45,18 +47,22 @@ class Verdict:
                 f"Only {self.points:,} points are held out, so only large differences can be shown. More photos, or a "
                 "larger --held-out, tell more."
             )
+        if self.forgotten:
+            names = " and ".join(find_score(each.score).title for each in self.forgotten)
+            told.append(f"On other photographs {names} became worse: use {self.after} for photos like these only.")
         return told
 
 
-def judge(before: Result, after: Result, points: int) -> Verdict:
-    """The verdict of two results on the held-out part, which has so many points."""
+def judge(before: Result, after: Result, points: int, others: tuple[Result, Result] | None = None) -> Verdict:
+    """The verdict of two results on the held-out part, which has so many points; `others` on other photographs."""
     found = tuple(_differences(before, after))
     shown = {way(each) for each in found}
     outcome: Outcome = "no difference" if found and points >= FEW_POINTS else "too small"
     for seen in ("better", "worse"):  # the second counts
         if seen in shown:
             outcome = seen
-    return Verdict(outcome, points, before.descriptor, after.descriptor, found)
+    forgotten = tuple(each for each in _differences(*others) if way(each) == "worse") if others else ()
+    return Verdict(outcome, points, before.descriptor, after.descriptor, found, forgotten)
 
 
 def way(found: Difference) -> Outcome:
