@@ -282,7 +282,7 @@ def test_a_difference_is_told_by_its_way_and_its_interval() -> None:
     hard, first = judge(*answers(0.8, 40), 400).reasons()
     assert hard.startswith("FPR95 (hard pairs), lower is better, fell by 10.00 percentage points (95 % interval")
     assert first.startswith("rank-1, higher is better, rose by 10.00 percentage points")
-    assert judge(*answers(0.8, 0), 400).reasons()[1].startswith("rank-1, higher is better, stayed (95 %")
+    assert judge(*answers(0.8, 0), 400).reasons()[1].startswith("rank-1, higher is better, is the same (95 %")
 
 
 def test_what_was_forgotten_is_told_and_does_not_decide() -> None:

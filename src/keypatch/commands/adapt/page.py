@@ -13,6 +13,7 @@ from keypatch.commands.adapt.verdict import way
 from keypatch.errors import KeypatchError
 from keypatch.features.extraction import DESCRIPTOR
 from keypatch.files import read_json, write_text
+from keypatch.progress import counted
 from keypatch.reports.page import content_hash, read_style, templates
 
 if TYPE_CHECKING:
@@ -96,8 +97,8 @@ def _trained(folder: Path) -> dict[str, str]:
     return {
         "Points": f"{card['points']:,}",
         "Budget": f"{card['pairs']:,} pairs",
-        "Time": f"{card['seconds'] / 60:.1f} minutes on {card['device']}, {card['threads']} threads",
-        "Recipe": "recipe.toml, whose log is log.jsonl",
+        "Time": f"{card['seconds'] / 60:.1f} minutes on {card['device']}, {counted(card['threads'], 'thread')}",
+        "Recipe": "recipe.toml in this folder; the losses are in log.jsonl",
     }
 
 

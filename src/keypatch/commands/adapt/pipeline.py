@@ -130,7 +130,8 @@ def adapt(
         _train(folder, built, spec, adapting, building.seed, describer, conditions, progress)
         _score(folder, built, describer, conditions, progress)
         done = _read(folder, built, describer)
-        report([folder / each for each in (BEFORE, AFTER, ROOTSIFT)], folder / REPORT, baseline=start["descriptor"])
+        results = [folder / each for each in (BEFORE, AFTER, ROOTSIFT)]
+        report(results, folder / REPORT, baseline=start["descriptor"], title=f"{folder.resolve().name}, held-out part")
         write_adapt_page(done.page, done)
         STATE.finish(folder, settings, verdict=done.verdict.headline())
     return done

@@ -84,6 +84,7 @@ def _tell(found: Difference) -> str:
     score = find_score(found.score)
     of = f" ({score.of.partition('_')[0]} pairs)" if score.of else ""
     moved = f"{'fell' if found.value < 0 else 'rose'} by {score.number(abs(found.value))} percentage points"
+    moved = moved if found.value else "is the same"
     interval = f"95 % interval of the paired difference {score.number(found.low)} to {score.number(found.high)}"
     chance = "without zero, so this is more than chance" if found.shown else "with zero in it, so this may be chance"
-    return f"{score.title}{of}, {score.better} is better, {moved if found.value else 'stayed'} ({interval}, {chance})."
+    return f"{score.title}{of}, {score.better} is better, {moved} ({interval}, {chance})."
