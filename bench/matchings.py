@@ -43,8 +43,9 @@ SCENES = (
 PAIRS = 40  # of a scene at most, drawn with the seed 0
 DESCRIPTOR, MOST, SEEDS = "hynet-notredame", 8192, (0, 1)
 DEFAULT = Matching()
-RATIO = Matching(filter=None, tries=1)
-ADALAM = Matching(ratio=None, tries=1)
+RATIO = Matching(turn=180, filter=None, tries=1)
+ADALAM = Matching(turn=180, ratio=None, tries=1)
+EITHER = Matching(turn=180)  # passes one of both tests, however it is turned
 
 Pair = tuple[Features, Features]
 Cameras = tuple[PosedCamera, PosedCamera]
@@ -69,9 +70,16 @@ STUDIES = {
         Line("ratio 0.8", replace(RATIO, ratio=0.8)),
         Line("AdaLAM", ADALAM),
         Line("AdaLAM, one-way", replace(ADALAM, mode="one-way")),
-        Line("ratio 0.9 or AdaLAM", Matching(tries=1), judged=False),
-        Line("ratio 0.9 or AdaLAM, judged, 1 try", Matching(tries=1)),
-        Line("ratio 0.9 or AdaLAM, judged, 2 tries"),
+        Line("ratio 0.9 or AdaLAM", replace(EITHER, tries=1), judged=False),
+        Line("ratio 0.9 or AdaLAM, judged, 1 try", replace(EITHER, tries=1)),
+        Line("ratio 0.9 or AdaLAM, judged, 2 tries", EITHER),
+    ],
+    "turn": [
+        Line("ratio 0.9, within 60 degrees", replace(RATIO, turn=60)),
+        Line("ratio 0.9 or AdaLAM, judged, within 45 degrees", Matching(turn=45)),
+        Line("ratio 0.9 or AdaLAM, judged, within 60 degrees", Matching(turn=60)),
+        Line("ratio 0.95 or AdaLAM, judged, within 60 degrees", Matching(ratio=0.95, turn=60)),
+        Line("ratio 0.95 or AdaLAM, judged, however turned", Matching(ratio=0.95, turn=180)),
     ],
     "budget": [
         Line(f"{budget:,}, {name}", matching, budget)

@@ -165,6 +165,7 @@ class NeighbourMatcher:
             " ".join(["AdaLAM", *(f"{name}={value:g}" for name, value in sorted(changed))]): matching.filter,
             f"ratio {matching.ratio}": matching.ratio,
             f"{matching.apart:g} px apart": matching.apart,
+            f"within {matching.turn:g} degrees": matching.turn < 180,
             "one-way": matching.mode == "one-way",
         }
         return ", ".join(part for part, used in parts.items() if used) or "mutual"

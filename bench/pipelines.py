@@ -68,7 +68,7 @@ Ways = dict[str, list[NamedMatcher]]  # by kind, those of which the best is take
 
 def neighbours(**settings: Any) -> NeighbourMatcher:
     """Mutual nearest neighbours, tested and filtered by these settings alone, whatever the defaults are."""
-    return NeighbourMatcher(Matching(**{"ratio": None, "apart": 0.0, "filter": None, **settings}))
+    return NeighbourMatcher(Matching(**{"ratio": None, "apart": 0.0, "turn": 180.0, "filter": None, **settings}))
 
 
 WAYS: Ways = {

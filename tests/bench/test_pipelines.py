@@ -197,7 +197,7 @@ def test_matchers_are_named_by_what_they_do() -> None:
     } <= set(names)
     assert neighbours(filter=AdaLAM()).settings != MUTUAL.settings != neighbours(apart=10.0).settings
     assert neighbours(filter=AdaLAM()).settings["filter"]["maps"] == AdaLAM().maps, "so other defaults are noticed"
-    assert NeighbourMatcher(Matching(ratio=None, filter=None, seed=5)).settings == MUTUAL.settings
+    assert NeighbourMatcher(Matching(ratio=None, turn=180, filter=None, seed=5)).settings == MUTUAL.settings
 
 
 def test_pipelines_take_turns_and_the_first_photo_is_a_rehearsal(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
