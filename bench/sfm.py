@@ -134,7 +134,7 @@ def matching_of(test: str) -> Matching:
     if test == "match":
         return Matching()
     ratio, _, filter_ = test.rpartition("+") if "adalam" in test else (test, "", "")
-    return Matching(ratio=float(ratio or 1), filter=AdaLAM() if filter_ else None, model=None)
+    return Matching(ratio=float(ratio or 1), turn=180, filter=AdaLAM() if filter_ else None, model=None)
 
 
 def run_baseline(folder: Path, scene: Path, seed: int, keypoints: int) -> dict[str, Any]:
