@@ -293,6 +293,7 @@ def test_what_was_forgotten_is_told_and_does_not_decide() -> None:
         *other.reasons(),
         "On other photographs FPR95 and rank-1 became worse: use new for photos like these only.",
     ]
+    assert judge(*worse, 400, worse).reasons()[-1] == "On other photographs FPR95 and rank-1 became worse."
 
 
 def test_one_pair_is_too_few_for_a_verdict() -> None:

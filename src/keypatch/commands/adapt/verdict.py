@@ -49,7 +49,8 @@ class Verdict:
             )
         if self.forgotten:
             names = " and ".join(find_score(each.score).title for each in self.forgotten)
-            told.append(f"On other photographs {names} became worse: use {self.after} for photos like these only.")
+            only = f": use {self.after} for photos like these only" if self.outcome == "better" else ""
+            told.append(f"On other photographs {names} became worse{only}.")
         return told
 
 
