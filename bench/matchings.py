@@ -76,10 +76,8 @@ STUDIES = {
     ],
     "turn": [
         Line("ratio 0.9, within 60 degrees", replace(RATIO, turn=60)),
-        Line("ratio 0.9 or AdaLAM, judged, within 45 degrees", Matching(turn=45)),
         Line("ratio 0.9 or AdaLAM, judged, within 60 degrees", Matching(turn=60)),
         Line("ratio 0.95 or AdaLAM, judged, within 60 degrees", Matching(ratio=0.95, turn=60)),
-        Line("ratio 0.95 or AdaLAM, judged, however turned", Matching(ratio=0.95, turn=180)),
     ],
     "budget": [
         Line(f"{budget:,}, {name}", matching, budget)
