@@ -13,7 +13,7 @@ from PIL import Image
 from keypatch.building.observations import Observations
 from keypatch.building.summary import tell_noise, tell_strips
 from keypatch.files import write_text
-from keypatch.reports.page import content_hash, read_style, templates
+from keypatch.reports.page import render_page
 
 RANDOM = 36  # points
 MOST_PATCHES = 8  # of a point
@@ -41,19 +41,10 @@ class Bar(NamedTuple):
 
 def write_build_page(path: Path, title: str, parts: Sequence[Part], skipped: Sequence[str]) -> None:
     """One HTML file; nothing is loaded from elsewhere."""
-    style = read_style() + templates("keypatch.building").get_template("build.css").render()
-    page = (
-        templates("keypatch.building")
-        .get_template("build.html")
-        .render(
-            title=title,
-            skipped=list(skipped),
-            parts=list(parts),
-            style=style,
-            style_hash=content_hash(style),
-        )
+    page = render_page(
+        "build.html", "keypatch.building", command="build", title=title, skipped=list(skipped), parts=list(parts)
     )
-    write_text(path, page.encode("utf-8", "replace").decode("utf-8"))
+    write_text(path, page)
 
 
 def show_part(card: Mapping[str, Any], patches: NDArray[np.uint8], rows: Observations, seed: int) -> Part:

@@ -86,29 +86,31 @@ def build_page(sources: Sources, baseline: str | None = None, title: str | None 
     labels = [entry.label for protocol in protocols for entry in protocol.entries]
     names = dict.fromkeys([*labels, *(run.name for run in sources.runs)])
     numbers = {name: number for number, name in enumerate(names)}
-    style, script = read_style(), _read_part("page.js")
-    page = (
-        templates()
-        .get_template("page.html")
-        .render(
-            title=title or _title(protocols),
-            facts=_facts_of(sources, protocols),
-            problems=[text.replace(str(file), file.name) for file, text in sources.problems.items()],
-            numbers=numbers,
-            sections=[_section(protocol, numbers, baseline) for protocol in protocols],
-            training=training_figures(sources.runs[:MOST_DRAWN], numbers),
-            style=style,
-            script=script,
-            style_hash=content_hash(style),
-            script_hash=content_hash(script),
-        )
+    return render_page(
+        "page.html",
+        command="report",
+        title=title or _title(protocols),
+        script=_read_part("page.js"),
+        facts=_facts_of(sources, protocols),
+        problems=[text.replace(str(file), file.name) for file, text in sources.problems.items()],
+        numbers=numbers,
+        sections=[_section(protocol, numbers, baseline) for protocol in protocols],
+        training=training_figures(sources.runs[:MOST_DRAWN], numbers),
     )
+
+
+def render_page(
+    template: str, package: str = "keypatch.reports", *, command: str, title: str, script: str = "", **shown: Any
+) -> str:
+    """A page of the command by a template of that room, which extends frame.html; what is `shown` is up to it.
+
+    Its style is that of all pages, and what the room has in the .css file of the template's name.
+    """
+    known = _templates(package)
+    own = Path(template).with_suffix(".css").name
+    style = "".join(known.get_template(name).render() for name in dict.fromkeys(["page.css", own]))
+    page = known.get_template(template).render(command=command, title=title, style=style, script=script, **shown)
     return page.encode("utf-8", "replace").decode("utf-8")  # a name may hold half a surrogate pair
-
-
-def read_style() -> str:
-    """The style of all pages."""
-    return _read_part("page.css")
 
 
 def _read_part(name: str) -> str:
@@ -116,20 +118,23 @@ def _read_part(name: str) -> str:
 
 
 @cache
-def templates(package: str = "keypatch.reports") -> jinja2.Environment:
-    """The templates of a room whose pages are in this style."""
+def _templates(package: str) -> jinja2.Environment:
+    """The templates of a room, and those that all pages share."""
     made = jinja2.Environment(
-        loader=jinja2.PackageLoader(package),
+        loader=jinja2.ChoiceLoader(
+            [jinja2.PackageLoader(each) for each in dict.fromkeys([package, "keypatch.reports"])]
+        ),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
     made.globals.update(frame=FRAME, track_width=TRACK, line_class=line_class)
+    made.filters["content_hash"] = _content_hash
     return made
 
 
-def content_hash(part: str) -> str:
+def _content_hash(part: str) -> str:
     """What a page's policy names a style or a script by, so that the browser applies no other."""
     return f"sha256-{base64.b64encode(hashlib.sha256(part.encode()).digest()).decode('ascii')}"
 

@@ -14,7 +14,7 @@ from keypatch.errors import KeypatchError
 from keypatch.features.extraction import DESCRIPTOR
 from keypatch.files import read_json, write_text
 from keypatch.progress import counted
-from keypatch.reports.page import content_hash, read_style, templates
+from keypatch.reports.page import render_page
 
 if TYPE_CHECKING:
     from keypatch.commands.adapt.pipeline import Adaptation
@@ -37,30 +37,26 @@ class Row(NamedTuple):
 
 def write_adapt_page(path: Path, done: "Adaptation") -> None:
     """One HTML file, which links the page of the set and the report beside it; nothing is loaded from elsewhere."""
-    style = read_style() + templates(PACKAGE).get_template("adapt.css").render()
-    page = (
-        templates(PACKAGE)
-        .get_template("adapt.html")
-        .render(
-            title=done.folder.resolve().name,
-            verdict=done.verdict,
-            warnings=done.warnings,
-            skipped=list(done.built.skipped),
-            before=done.before.descriptor,
-            after=done.after.descriptor,
-            default=DESCRIPTOR,
-            held_out=score_rows(done.before, done.after, done.rootsift),
-            others=score_rows(*done.others),
-            built=done.built.facts(),
-            trained=_trained(done.folder),
-            commands=commands(done),
-            set_page=f"{SET}/{done.built.page.name}",
-            report=REPORT,
-            style=style,
-            style_hash=content_hash(style),
-        )
+    page = render_page(
+        "adapt.html",
+        PACKAGE,
+        command="adapt",
+        title=done.folder.resolve().name,
+        verdict=done.verdict,
+        warnings=done.warnings,
+        skipped=list(done.built.skipped),
+        before=done.before.descriptor,
+        after=done.after.descriptor,
+        default=DESCRIPTOR,
+        held_out=score_rows(done.before, done.after, done.rootsift),
+        others=score_rows(*done.others),
+        built=done.built.facts(),
+        trained=_trained(done.folder),
+        commands=commands(done),
+        set_page=f"{SET}/{done.built.page.name}",
+        report=REPORT,
     )
-    write_text(path, page.encode("utf-8", "replace").decode("utf-8"))
+    write_text(path, page)
 
 
 def score_rows(before: Result, after: Result, *others: Result) -> list[Row]:
