@@ -116,8 +116,8 @@ def _resumable(out: Path, conditions: Conditions) -> Iterator[None]:
             yield
     except LostRank as lost:
         raise LostRank(
-            f"{lost} {out} keeps a checkpoint that is at most {max(conditions.checkpoint_seconds, 1):.0f} seconds "
-            f"older than that; {_resume(out)}, on any number of ranks. torchrun --max-restarts 3 does so by itself."
+            f"{lost} {out} keeps its last checkpoint, of which there is one every {conditions.checkpoint_seconds:g} "
+            f"seconds; {_resume(out)}, on any number of ranks. torchrun --max-restarts 3 would do so by itself."
         ) from lost
 
 

@@ -1,6 +1,7 @@
 """The processes of one training, as torchrun starts them: which rows each has, what they exchange, who is gone."""
 
 import os
+import re
 import socket
 import sys
 import threading
@@ -169,8 +170,8 @@ def _exchange() -> Iterator[None]:
 
 
 def _brief(error: RuntimeError) -> str:
-    """What the backend says, without the place in its source and the lines below."""
-    return str(error).splitlines()[0].rsplit("] ", 1)[-1].rstrip(".")
+    """What the backend says, without the place in its source and its advice."""
+    return re.sub(r"^\[[^]]*\] ", "", str(error)).split(". ")[0].splitlines()[0]
 
 
 def launched() -> tuple[int, int]:
@@ -190,7 +191,11 @@ def launch_name() -> str | None:
 
 def is_restarted() -> bool:
     """Whether torchrun has started the processes again after one had failed (--max-restarts)."""
-    return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
+    return _attempt() > 0
+
+
+def _attempt() -> int:
+    return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
 
 
 @contextmanager
@@ -205,17 +210,19 @@ def join_ranks() -> Iterator[Ranks]:
         yield ALONE
         return
     store, rank, size = next(rendezvous("env://", timeout=_WAIT))
-    store = PrefixStore("keypatch", store)
+    store = PrefixStore(f"keypatch/{_attempt()}", store)  # what the attempt before has left there is of dead processes
     ranks = Ranks(rank, size, int(os.environ.get("LOCAL_RANK", rank)), store)
-    backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() and dist.is_nccl_available() else "gloo"
-    with _exchange():
-        dist.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=_WAIT)
-    pulse = _Pulse(ranks)
+    pulse = None
     try:
+        with _exchange():
+            backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() and dist.is_nccl_available() else "gloo"
+            dist.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=_WAIT)
+        pulse = _Pulse(ranks)
         yield ranks
         ranks.wait()
     except BaseException as error:
-        pulse.stop()
+        if pulse is not None:
+            pulse.stop()
         if not ranks.speaks(error):
             raise SystemExit(_code(error)) from None
         raise
@@ -239,10 +246,12 @@ class _Pulse:
         self.ranks, self.stopped = ranks, threading.Event()
         self._beat(0)
         ranks.wait()  # every rank has given its first sign
-        threading.Thread(target=self._watch, name="keypatch-pulse", daemon=True).start()
+        self.thread = threading.Thread(target=self._watch, name="keypatch-pulse", daemon=True)
+        self.thread.start()
 
     def stop(self) -> None:
         self.stopped.set()
+        self.thread.join(timeout=_BEAT)  # inside a call of the store, it would be torn when the interpreter ends
 
     def _beat(self, count: int) -> None:
         self.ranks.store.set(f"alive/{self.ranks.rank}", str(count))

@@ -97,8 +97,7 @@ class Step:
 
     def _whole(self, own: Tensor, batch: Batch) -> Tensor:
         """The rows of all ranks as a leaf of the graph: (views * pairs, d)."""
-        wide = own.float() if own.dtype == torch.bfloat16 else own
-        by_view = wide.view(-1, len(batch.own), own.shape[1])
+        by_view = _wide(own).view(-1, len(batch.own), own.shape[1])
         return self.ranks.gather(by_view, batch.pairs).flatten(0, 1).requires_grad_()
 
     def _head(self, z: Tensor, keys: Tensor) -> Tensor:
@@ -169,7 +168,7 @@ class Step:
         self.network.eval()
         try:
             parts = torch.split(x, self.chunk or (_CANDIDATES if x.device.type == "cpu" else len(x)))
-            z = torch.cat([self._trunk(part).float() for part in parts])
+            z = torch.cat([_wide(self._trunk(part)) for part in parts])
             return unit_length(self.network.head(z))
         finally:
             self.network.train(was_training)
@@ -256,6 +255,10 @@ class _Cached:
     def backward(self, gradients: list[Tensor]) -> None:
         for branch in self.branches:
             branch.backward([tuple(gradient[part] for gradient in gradients) for part in branch.parts])
+
+
+def _wide(x: Tensor) -> Tensor:
+    return x.float() if x.dtype == torch.bfloat16 else x
 
 
 def _joined(outputs: list[tuple[Tensor, ...]]) -> list[Tensor]:
