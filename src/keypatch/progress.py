@@ -167,7 +167,8 @@ def _clock(seconds: float) -> str:
 class StopWish:
     """True once the process was asked to stop (Ctrl-C, SIGTERM); a second signal has its usual effect at once.
 
-    `patient`: it has none. Whoever starts several processes passes the terminal's Ctrl-C on to each of them again.
+    `patient`: it has none, nor once the work has stopped. Whoever starts several processes passes the terminal's Ctrl-C
+    on to each of them, which then has it twice.
     """
 
     def __init__(self, patient: bool = False) -> None:
@@ -194,7 +195,8 @@ class StopWish:
             self._restore(number)
 
     def _restore(self, number: int) -> None:
-        signal.signal(number, self._before.pop(number))
+        before = self._before.pop(number)
+        signal.signal(number, signal.SIG_IGN if self.asked and self.patient else before)
 
 
 @contextmanager

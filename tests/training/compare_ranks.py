@@ -80,6 +80,7 @@ def trainer_of(recipe: Recipe, ranks: Ranks, cached: int | None, double: bool) -
     )
     if double:
         trainer.network.double()
+        trainer.average = None  # of float32 weights
         trainer.batches = DoubleBatches(recipe, source, source.classes(), trainer.device, ranks)
     trainer.network.train()
     return trainer

@@ -9,7 +9,8 @@ from torch.nn.functional import normalize
 
 from keypatch.errors import KeypatchError
 from keypatch.losses.measures import EUCLIDEAN, Measure
-from keypatch.losses.mining import Hardest, Mining, Negatives, Rows
+from keypatch.losses.mining import Hardest, Mining, Negatives
+from keypatch.losses.rows import Rows
 
 _HARDEST = Hardest()
 _ALL = slice(None)
@@ -43,7 +44,7 @@ class Described:
     moment: Moment | None = None  # None: no training, or its end
     maps: Mapping[str, Tensor] = field(default_factory=dict)  # flattened layers of the network (2n, features), by name
     generator: torch.Generator | None = None  # of random choices; None: torch's own, of the device
-    rows: Rows | None = None  # which pairs this process mines for; None: all
+    rows: Rows | None = None  # which pairs are this process's, where several share the batch; None: all
 
     @classmethod
     def of_pairs(

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from keypatch.errors import KeypatchError, RecipeError
 from keypatch.losses.measures import similarities
+from keypatch.losses.rows import by_rows
 
 if TYPE_CHECKING:
     from keypatch.losses.described import Described
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
 # Which descriptor of pair i meets which of pair j (0: anchor, 1: positive).
 # Equally near negatives are taken in this order, as in HyNet's code.
 BLOCKS = {"anchors": (0, 0), "positives": (1, 1), "rows": (0, 1), "columns": (1, 0)}
-
-AT_ONCE = 2**26  # similarities in memory, 256 MB: all of 4,096 pairs in four blocks, 512 rows at a time of 32,768
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,31 +108,17 @@ class ThirdPatch:
         return Negatives(torch.stack([anchor, anchor + batch.n]), torch.stack([third, third]))
 
 
-class Rows(Protocol):
-    """Which pairs of a batch this process mines for, where several share the work: all compare with the whole batch."""
-
-    @property
-    def own(self) -> range: ...
-
-    def gather(self, own: Tensor) -> Tensor:
-        """(k, own) of every process -> (k, n), in the order of the batch."""
-        ...
-
-
 # Of some rows: similarities (blocks, rows, n), some perhaps crossed out, and the partner in each block (blocks, rows).
 Choice = Callable[[Tensor, slice], tuple[Tensor, Tensor]]
 
 
 def mine_by_rows(batch: "Described", blocks: tuple[str, ...], choose: Choice) -> Negatives:
     """The nearest block of the partners that `choose` finds; some rows at a time, so that memory is bounded."""
-    own = range(batch.n) if batch.rows is None else batch.rows.own
-    step = max(1, AT_ONCE // (batch.n * len(blocks)))
-    chosen = []
-    for start in range(own.start, own.stop, step):
-        rows = slice(start, min(start + step, own.stop))
-        chosen.append(_nearest_block(*choose(_compare_blocks(batch, blocks, rows), rows), blocks, batch.n, start))
-    found = torch.cat(chosen, dim=1)
-    first, second, known = found if batch.rows is None else batch.rows.gather(found)
+
+    def mine(rows: slice) -> Tensor:
+        return _nearest_block(*choose(_compare_blocks(batch, blocks, rows), rows), blocks, batch.n, rows.start)
+
+    first, second, known = by_rows(batch, len(blocks) * batch.n, mine)
     check_found(known.bool())
     return Negatives(first, second)
 

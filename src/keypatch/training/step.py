@@ -1,6 +1,6 @@
 """One training step: pairs chosen among candidates, descriptors of the batch, the loss, the gradients."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -53,6 +53,9 @@ class _OwnRows:
 
     def gather(self, own: Tensor) -> Tensor:
         return self.ranks.gather(own, self.pairs)
+
+    def sum(self, tensors: Sequence[Tensor]) -> list[Tensor]:
+        return self.ranks.sum(tensors)
 
 
 @dataclass(frozen=True)
