@@ -56,14 +56,12 @@ def main() -> None:
             print("network   ranks  pairs   s/step  pairs/s  cpu s/step  cpu pairs/s  MB before  MB peak")
         for name in asked.networks:
             for pairs in asked.pairs:
-                before, seconds = peak_mb(), steps(RECIPES[name], pairs, ranks, asked.cache_gradients, asked.rounds)
-                found = ranks.gather_values((before, seconds, peak_mb()))
-                start, slowest, peak = (max(column) for column in zip(*found, strict=True))
+                before, times = peak_mb(), steps(RECIPES[name], pairs, ranks, asked.cache_gradients, asked.rounds)
+                found = ranks.gather_values((before, *times, peak_mb()))
+                start, wall, work, peak = (max(column) for column in zip(*found, strict=True))
                 if ranks.first:
-                    rate = pairs / slowest
-                    print(
-                        f"{name:9}{ranks.size:6}{pairs:7}{slowest:9.3f}{rate:9.1f}{start:11.0f}{peak:9.0f}", flush=True
-                    )
+                    both = f"{wall:9.3f}{pairs / wall:9.1f}{work:12.3f}{pairs / work:13.1f}"
+                    print(f"{name:9}{ranks.size:6}{pairs:7}{both}{start:11.0f}{peak:9.0f}", flush=True)
 
 
 def steps(recipe: Recipe, pairs: int, ranks: Ranks, cached: int | None, rounds: int) -> tuple[float, float]:

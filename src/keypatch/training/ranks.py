@@ -26,6 +26,7 @@ from keypatch.progress import Progress
 _BEAT = 2.0  # seconds between two signs of life
 _PATIENCE = 30.0  # seconds without one after which a rank is gone; torchrun itself kills what is left after 30
 _WAIT = timedelta(minutes=30)  # for the others at one exchange: the first rank may be validating
+_SAID_ELSEWHERE = 2  # exit code of a rank that ends because of another
 
 Value = TypeVar("Value")
 
@@ -224,16 +225,10 @@ def join_ranks() -> Iterator[Ranks]:
         if pulse is not None:
             pulse.stop()
         if not ranks.speaks(error):
-            raise SystemExit(_code(error)) from None
+            raise SystemExit(_SAID_ELSEWHERE) from None
         raise
     pulse.stop()
     dist.destroy_process_group()
-
-
-def _code(error: BaseException) -> int:
-    if isinstance(error, Interrupted | KeyboardInterrupt):
-        return 130
-    return 2 if isinstance(error, KeypatchError | OSError) else 1
 
 
 class _Pulse:
@@ -282,4 +277,4 @@ class _Pulse:
         if self.ranks.speaks(LostRank(sentence)):
             print(f"keypatch: {sentence} The run folder keeps its last checkpoint: --resume it.", file=sys.stderr)
             sys.stderr.flush()
-        os._exit(2)
+        os._exit(_SAID_ELSEWHERE)
