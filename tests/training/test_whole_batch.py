@@ -48,7 +48,8 @@ def gradients(
 def assert_close(first: list[Tensor], second: list[Tensor]) -> None:
     assert len(first) == len(second) > 0
     for x, y in zip(first, second, strict=True):
-        assert (x - y).double().norm() <= 1e-10 * y.double().norm() + 1e-15
+        # a bias before a batch normalization has no gradient but for rounding
+        assert (x - y).double().norm() <= 1e-10 * y.double().norm() + 1e-12
 
 
 @pytest.mark.parametrize("branches", ["together", "apart"])

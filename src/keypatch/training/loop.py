@@ -200,6 +200,8 @@ class _Trainer:
         self.network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # missing in torch's stubs
         if checkpoint:
             self.network.load_state_dict(dict(checkpoint.network))
+        elif ranks.size > 1:  # another processor may have drawn other weights
+            self.network.load_state_dict(ranks.from_first(self.network.state_dict()))
         self.optimizer = recipe.optimizer.build(parameter_groups(self.network, recipe.last_layer))
         if checkpoint:
             restore_optimizer(self.optimizer, checkpoint.optimizer)

@@ -12,7 +12,7 @@ from keypatch.errors import RecipeError
 from keypatch.training.ranks import ALONE, Ranks
 
 _MASK = 0xFFFFFFFF
-_ROWS = 32  # per block on a CPU: the numbers drawn for a block stay in the cache
+_ROWS = 32  # per block on a CPU: what is made for a block stays in the cache
 
 
 class RowDropout(nn.Module):
@@ -84,12 +84,12 @@ class WholeBatchNorm(_BatchNorm):
             return super().forward(x)
         if self.waiting:
             raise Reached(self, x)
+        y: Tensor
         if self.given is not None:
-            mean, variance = self.given
+            y = _Normalized.apply(x, *self.given, self.weight, self.bias, self.eps)  # type: ignore[no-untyped-call]
         else:
-            mean, variance, count = _Statistics.apply(x, self.ranks)  # type: ignore[no-untyped-call]
-            self.remember(mean.detach(), variance.detach(), count)
-        y: Tensor = _Normalized.apply(x, mean, variance, self.weight, self.bias, self.eps)  # type: ignore[no-untyped-call]
+            y, *statistics = _OverRanks.apply(x, self.weight, self.bias, self.eps, self.ranks)  # type: ignore[no-untyped-call]
+            self.remember(*statistics)
         return y
 
     @torch.no_grad()
@@ -105,8 +105,19 @@ class WholeBatchNorm(_BatchNorm):
 
 def moments(x: Tensor) -> Tensor:
     """Number of values, mean and sum of squared deviations of each channel, (3, channels), in float32 at least."""
+    if (
+        x.device.type == "cpu"
+    ):  # its kernel adds numbers one by one: of many at once, four digits of a variance are left
+        return combined(torch.stack([_moments(rows) for rows in torch.split(x, _ROWS)]))
+    return _moments(x)
+
+
+def _moments(x: Tensor) -> Tensor:
     wide = x.float() if x.dtype in (torch.bfloat16, torch.float16) else x
-    variance, mean = torch.var_mean(wide, _others(x), correction=0)
+    if x.device.type == "cpu":  # var_mean takes 20 times as long for maps that are channels-last
+        mean, variance = torch.ops.aten.batch_norm_update_stats(wide, None, None, 0.0)
+    else:
+        variance, mean = torch.var_mean(wide, [axis for axis in range(x.ndim) if axis != 1], correction=0)
     count = torch.full_like(mean, x.numel() // x.shape[1])
     return torch.stack([count, mean, variance * count])
 
@@ -121,27 +132,44 @@ def combined(parts: Tensor) -> Tensor:
 
 def statistics_gradient(x: Tensor, mean: Tensor, count: Tensor, to_mean: Tensor, to_variance: Tensor) -> Tensor:
     """What reaches x through the mean and the variance of `count` values, of which these are some."""
-    shape = [-1 if axis == 1 else 1 for axis in range(x.ndim)]
-    slope = (2 * to_variance / count).view(shape)
-    return (x * slope + (to_mean / count).view(shape) - slope * mean.view(shape)).to(x.dtype)
+    slope = 2 * to_variance / count
+    return torch.addcmul(_by_channel(to_mean / count - slope * mean, x), x, _by_channel(slope, x)).to(x.dtype)
 
 
-class _Statistics(torch.autograd.Function):
-    """Mean, biased variance and number of the values of each channel over all ranks; differentiable on all of them."""
+def _by_channel(values: Tensor, x: Tensor) -> Tensor:
+    return values.view([-1 if axis == 1 else 1 for axis in range(x.ndim)])
+
+
+class _OverRanks(torch.autograd.Function):
+    """Batch normalization by the statistics of all ranks, and these: mean, biased variance, number of values.
+
+    Differentiable by the input, through the statistics too, on all ranks; by weight and bias for the rows of this one.
+    """
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, ranks: Ranks) -> tuple[Tensor, Tensor, Tensor]:
+    def forward(
+        ctx: Any, x: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float, ranks: Ranks
+    ) -> tuple[Tensor, ...]:
         count, mean, squares = combined(ranks.stack(moments(x)))
-        ctx.save_for_backward(x, mean, count)
-        ctx.ranks = ranks
-        ctx.mark_non_differentiable(count)
-        return mean, squares / count, count
+        variance = squares / count
+        ctx.save_for_backward(x, weight, mean, variance, count)
+        ctx.eps, ctx.ranks = eps, ranks
+        ctx.mark_non_differentiable(mean, variance, count)
+        return F.batch_norm(x, mean, variance, weight, bias, False, 0.0, eps), mean, variance, count
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
-        x, mean, count = ctx.saved_tensors
-        to_mean, to_variance = ctx.ranks.sum(gradients[:2])
-        return statistics_gradient(x, mean, count, to_mean, to_variance), None
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        x, weight, mean, variance, count = ctx.saved_tensors
+        scale = torch.ones_like(mean) if weight is None else weight
+        _, to_weight, to_bias = torch.ops.aten.native_batch_norm_backward(
+            gradients[0], x, scale, mean, variance, None, None, False, ctx.eps, [False, True, True]
+        )
+        of_weight, of_bias = ctx.ranks.sum([to_weight, to_bias])
+        root = (variance + ctx.eps).rsqrt()
+        slope = -scale * root.square() * of_weight / count
+        to_x = torch.addcmul(_by_channel(-scale * root * of_bias / count - slope * mean, x), x, _by_channel(slope, x))
+        to_x = to_x.addcmul_(gradients[0], _by_channel(scale * root, x)).to(x.dtype)
+        return (to_x, *((None, None) if weight is None else (to_weight, to_bias)), None, None)
 
 
 class _Normalized(torch.autograd.Function):
@@ -167,11 +195,6 @@ class _Normalized(torch.autograd.Function):
         to_variance = -scale * root.square() * to_weight / 2
         affine = (None, None) if weight is None else (to_weight, to_bias)
         return (to_x, to_mean, to_variance, *affine, None)
-
-
-def _others(x: Tensor) -> list[int]:
-    """All axes but that of the channels."""
-    return [axis for axis in range(x.ndim) if axis != 1]
 
 
 def see_whole_batch(network: nn.Module, trunk: nn.Module, ranks: Ranks = ALONE, in_parts: bool = False) -> None:
