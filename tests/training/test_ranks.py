@@ -68,7 +68,7 @@ def compare(cases: Sequence[str], folder: Path) -> dict[str, dict[str, float]]:
 @pytest.fixture(scope="module")
 def compared(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, float]]:
     """All cases in two processes that are started once."""
-    return compare([*CASES, "hardnet:local", "hardnet:float32"], tmp_path_factory.mktemp("compared"))
+    return compare([*CASES, "hardnet:local", "hardnet:float32", "hynet:float32"], tmp_path_factory.mktemp("compared"))
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -78,8 +78,9 @@ def test_two_ranks_compute_what_one_process_computes(case: str, compared: dict[s
 
 
 def test_in_float32_they_agree_to_its_rounding(compared: dict[str, dict[str, float]]) -> None:
-    """Of one step: 6e-8 a number, through six batch normalizations of few rows."""
-    assert 0 < compared["hardnet:float32"]["gradient"] < 1e-3
+    """Gradients of one step. HardNet's differ by what torch's own batch normalization, of one process, loses to float64."""
+    assert 0 < compared["hynet:float32"]["gradient"] < 1e-5
+    assert 0 < compared["hardnet:float32"]["gradient"] < 1e-2
 
 
 def test_mining_on_each_rank_alone_would_be_noticed(compared: dict[str, dict[str, float]]) -> None:

@@ -105,9 +105,8 @@ class WholeBatchNorm(_BatchNorm):
 
 def moments(x: Tensor) -> Tensor:
     """Number of values, mean and sum of squared deviations of each channel, (3, channels), in float32 at least."""
-    if (
-        x.device.type == "cpu"
-    ):  # its kernel adds numbers one by one: of many at once, four digits of a variance are left
+    # Some rows at a time on a CPU: torch adds numbers one by one there, and of many few digits of a variance are left.
+    if x.device.type == "cpu":
         return combined(torch.stack([_moments(rows) for rows in torch.split(x, _ROWS)]))
     return _moments(x)
 
