@@ -3,12 +3,13 @@
     python bench/ranks.py --networks hardnet hynet --pairs 128 512 2048 --threads 2
     torchrun --nproc-per-node 2 bench/ranks.py --networks hardnet hynet --pairs 128 512 2048 --threads 1
     python bench/ranks.py --pairs 2048 --cache-gradients 256
-    python bench/ranks.py --mining 1024 8192 32768 --of 8
+    python bench/ranks.py --mining 32768 --of 8
+    python bench/ranks.py --feed embedded
 
 Patches are random and in memory: what is measured is the step, forward to optimizer, in float32; the best of --rounds
 after one that warms up, of the slowest rank. "cpu" is processor time, in which other work on the machine counts for
 little, and waiting for nothing. Memory is the largest of a rank, at first before the step. --mining is HyNet's mining
-alone, on descriptors, as the first of --of ranks does it.
+alone, on descriptors, as the first of --of ranks does it; --feed how fast a thread makes batches of a set of patches.
 """
 
 import argparse
@@ -23,9 +24,10 @@ from torch import Tensor
 
 from keypatch.cli.main import answer
 from keypatch.losses import Described, Moment
+from keypatch.patches import open_patches
 from keypatch.recipes import HARDNET, HYNET, SDGMNET, SOSNET
 from keypatch.training import Recipe
-from keypatch.training.batches import Batch
+from keypatch.training.batches import Batch, Batches
 from keypatch.training.machine import choose_compile, compiled, keep_heap
 from keypatch.training.optimizers import parameter_groups
 from keypatch.training.ranks import Ranks, join_ranks
@@ -44,11 +46,16 @@ def main() -> None:
     parser.add_argument("--cache-gradients", type=int)
     parser.add_argument("--mining", type=int, nargs="+", default=[])
     parser.add_argument("--of", type=int, default=8)
+    parser.add_argument("--feed")
     asked = parser.parse_args()
     torch.set_num_threads(asked.threads)
     if asked.mining:
         for pairs in asked.mining:
             mine(pairs, asked.of)
+        return
+    if asked.feed:
+        for name in asked.networks:
+            feed(RECIPES[name], asked.feed, asked.rounds)
         return
     keep_heap()
     with join_ranks() as ranks:
@@ -90,6 +97,17 @@ def steps(recipe: Recipe, pairs: int, ranks: Ranks, cached: int | None, rounds: 
         taken.append((time.perf_counter() - begun[0], time.process_time() - begun[1]))
     wall, work = (min(column) for column in zip(*taken[1:], strict=True))
     return wall, work
+
+
+def feed(recipe: Recipe, data: str, rounds: int) -> None:
+    source = open_patches(data)
+    batches = Batches(recipe, source, source.classes(), torch.device("cpu"))
+    batches.make(0)
+    begun = time.process_time()
+    for step in range(rounds):
+        batches.make(step)
+    rate = rounds * recipe.sampler.pairs / (time.process_time() - begun)
+    print(f"{recipe.name}: batches of {recipe.sampler.pairs} pairs, {rate:.0f} pairs in a second of processor time")
 
 
 @dataclass(frozen=True)
