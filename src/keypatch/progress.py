@@ -165,10 +165,15 @@ def _clock(seconds: float) -> str:
 
 
 class StopWish:
-    """True once the process was asked to stop (Ctrl-C, SIGTERM); a second signal has its usual effect at once."""
+    """True once the process was asked to stop (Ctrl-C, SIGTERM); a second signal has its usual effect at once.
 
-    def __init__(self) -> None:
+    `patient`: it has none, nor once the work has stopped. Whoever starts several processes passes the terminal's Ctrl-C
+    on to each of them, which then has it twice.
+    """
+
+    def __init__(self, patient: bool = False) -> None:
         self.asked = False
+        self.patient = patient
         self._before: dict[int, signal._HANDLER] = {}
 
     def __bool__(self) -> bool:
@@ -186,10 +191,12 @@ class StopWish:
 
     def _ask(self, number: int, frame: FrameType | None) -> None:
         self.asked = True
-        self._restore(number)
+        if not self.patient:
+            self._restore(number)
 
     def _restore(self, number: int) -> None:
-        signal.signal(number, self._before.pop(number))
+        before = self._before.pop(number)
+        signal.signal(number, signal.SIG_IGN if self.asked and self.patient else before)
 
 
 @contextmanager

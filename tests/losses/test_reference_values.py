@@ -31,7 +31,7 @@ from keypatch.losses import (
     Triplet,
     total_loss,
 )
-from keypatch.losses.mining import compare_blocks, nearest_block
+from keypatch.losses.mining import mine_by_rows
 
 Arrays = Mapping[str, Any]
 
@@ -44,8 +44,8 @@ class Given:
     blocks: tuple[str, ...]
 
     def __call__(self, batch: Described) -> Negatives:
-        candidates = compare_blocks(batch, self.blocks)
-        return nearest_block(candidates, torch.tensor(self.permutation).expand(len(candidates), -1), self.blocks)
+        partner = torch.tensor(self.permutation)
+        return mine_by_rows(batch, self.blocks, lambda found, rows: (found, partner[rows].expand(len(found), -1)))
 
 
 @dataclass(frozen=True)

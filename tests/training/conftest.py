@@ -1,9 +1,12 @@
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from keypatch.losses import Hardest, HybridTriplet, NormDifference, Triplet
 from keypatch.networks import HyNet, L2Net
 from keypatch.patches import PatchSet
+from keypatch.patches.phototour import write_phototour
 from keypatch.sampling import Augmentation, RandomPairs
 from keypatch.training import SGD, Adam, Linear, Recipe
 
@@ -15,6 +18,14 @@ def small_set() -> PatchSet:
     points = rng.integers(0, 256, (48, 1, 8, 8)).repeat(8, 2).repeat(8, 3)
     views = np.clip(points + rng.normal(0, 12, (48, 3, 64, 64)), 0, 255).astype(np.uint8)
     return PatchSet("small", views.reshape(-1, 64, 64), np.repeat(np.arange(48), 3))
+
+
+@pytest.fixture(scope="session")
+def small_folder(small_set: PatchSet, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same on disk, for commands."""
+    folder = tmp_path_factory.mktemp("sets") / "small"
+    write_phototour(folder, small_set.patches, small_set.point_id)
+    return folder
 
 
 @pytest.fixture(scope="session")

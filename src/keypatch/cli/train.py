@@ -1,5 +1,6 @@
 """`keypatch train`: a recipe and patches become a run folder."""
 
+from io import StringIO
 from pathlib import Path
 from typing import Annotated
 
@@ -48,8 +49,10 @@ def train(
 ) -> None:
     """Train a descriptor. Ctrl-C saves a checkpoint; --resume RUN continues from it."""
     from keypatch.commands.train import train as run
+    from keypatch.training.ranks import launched
 
-    with ProgressBar() as progress:
+    rank, _ = launched()
+    with ProgressBar(None if rank == 0 else StringIO()) as progress:
         folder = run(
             recipe,
             data,
@@ -64,4 +67,5 @@ def train(
             resume=resume,
             progress=progress,
         )
-    typer.echo(f"Written: {folder}\nScore it: keypatch evaluate {folder} --data embedded-test")
+    if rank == 0:
+        typer.echo(f"Written: {folder}\nScore it: keypatch evaluate {folder} --data embedded-test")

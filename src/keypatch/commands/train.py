@@ -19,6 +19,7 @@ from keypatch.settings import apply_settings
 from keypatch.training import Recipe
 from keypatch.training.conditions import Conditions
 from keypatch.training.loop import run_training
+from keypatch.training.ranks import join_ranks
 from keypatch.training.recipe import TYPES
 from keypatch.training.run_folder import Origin, read_origin
 from keypatch.training.validation import Validation
@@ -57,45 +58,51 @@ def train(
         uninterrupted one.
     progress: a `Progress`, or a function that is called with the pairs trained on, all pairs and "pairs".
 
+    In processes that torchrun has started, all of them train one run together (docs/scaling.md).
+
     >>> kp.train("hynet", "embedded", "runs/mine", pairs=50_000)  # doctest: +SKIP
     PosixPath('runs/mine')
     >>> kp.train(resume="runs/mine")  # doctest: +SKIP
     PosixPath('runs/mine')
     """
-    progress = Progress.of(progress)
-    folder, origin = out, Origin(split=split, allow_partial=allow_partial)
-    if resume is not None:
-        folder, origin = resume, _resumed(Path(resume), out)
-        data = data if data is not None else _data_of(Path(resume), origin)
-        recipe = recipe if recipe is not None else resume
-    if recipe is None:
-        raise RecipeError("No recipe given. Name one of `keypatch list recipes`, or a run folder with --resume.")
-    value = apply_settings(recipe if isinstance(recipe, Recipe) else find_recipe(recipe), settings, TYPES)
-    if pairs is not None:
-        value = replace(value, pairs=pairs)
-    origin = replace(
-        origin,
-        data=_places(data),
-        validation=_lasting(validation) if validation is not None else origin.validation,
-        conditions=conditions or origin.conditions,
-    )
-    source = open_source(data if data is not None else (), origin.split, origin.allow_partial)
-    if skipped := source.classes().skipped:
-        progress.note(f"{source.name}: {skipped:,} points with a single patch are not used for training.")
-    if value.needs_weights and start_from is None and resume is None:
-        raise RecipeError(f"{value.name} starts from a trained network. Name one with --from.")
-    return run_training(
-        value,
-        source,
-        Path(folder) if folder is not None else Path("runs") / safe_name(value.name, "The recipe"),
-        progress,
-        conditions=origin.conditions,
-        resume=resume is not None,
-        weights=_weights(start_from, value) if start_from is not None and resume is None else None,
-        trained_before=load_training(start_from) if start_from is not None and resume is None else (),
-        validate=_validation(origin.validation) if origin.validation is not None else None,
-        origin=origin,
-    )
+    with join_ranks() as ranks:
+        progress = ranks.progress(Progress.of(progress))
+        folder, origin = out, Origin(split=split, allow_partial=allow_partial)
+        if resume is not None:
+            if ranks.first:  # the others may be on machines that do not see the folder
+                folder, origin = resume, _resumed(Path(resume), out)
+                recipe = find_recipe(resume) if recipe is None else recipe
+            folder, origin, recipe = ranks.from_first((folder, origin, recipe))
+            data = data if data is not None else _data_of(Path(resume), origin)
+        if recipe is None:
+            raise RecipeError("No recipe given. Name one of `keypatch list recipes`, or a run folder with --resume.")
+        value = apply_settings(recipe if isinstance(recipe, Recipe) else find_recipe(recipe), settings, TYPES)
+        if pairs is not None:
+            value = replace(value, pairs=pairs)
+        origin = replace(
+            origin,
+            data=_places(data),
+            validation=_lasting(validation) if validation is not None else origin.validation,
+            conditions=conditions or origin.conditions,
+        )
+        source = open_source(data if data is not None else (), origin.split, origin.allow_partial)
+        if skipped := source.classes().skipped:
+            progress.note(f"{source.name}: {skipped:,} points with a single patch are not used for training.")
+        if value.needs_weights and start_from is None and resume is None:
+            raise RecipeError(f"{value.name} starts from a trained network. Name one with --from.")
+        return run_training(
+            value,
+            source,
+            Path(folder) if folder is not None else Path("runs") / safe_name(value.name, "The recipe"),
+            progress,
+            conditions=origin.conditions,
+            resume=resume is not None,
+            weights=_weights(start_from, value) if start_from is not None and resume is None else None,
+            trained_before=load_training(start_from) if start_from is not None and resume is None else (),
+            validate=_validation(origin.validation) if origin.validation is not None else None,
+            origin=origin,
+            ranks=ranks,
+        )
 
 
 def _resumed(run: Path, out: str | Path | None) -> Origin:

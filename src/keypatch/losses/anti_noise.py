@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import torch
+from torch import Tensor
 
-from keypatch.losses.mining import BLOCKS, Negatives, compare_blocks, nearest_block
+from keypatch.losses.mining import BLOCKS, Negatives, mine_by_rows
 
 if TYPE_CHECKING:
     from keypatch.losses.described import Described
@@ -29,9 +30,13 @@ class AntiNoise:
     @torch.no_grad()
     def __call__(self, batch: "Described") -> Negatives:
         begun = batch.moment is None or batch.moment.share >= self.start
-        candidates = compare_blocks(batch, _ALL)
-        nearest = candidates.amax(0)  # (n, n)
-        distant = nearest.masked_fill(nearest >= (math.cos(self.threshold) if begun else _EQUAL), -torch.inf)
-        some = distant.amax(1, keepdim=True) != -torch.inf
-        partner = distant.where(some, nearest).argmax(1)
-        return nearest_block(candidates, partner.expand(len(candidates), -1), _ALL)
+        limit = math.cos(self.threshold) if begun else _EQUAL
+
+        def choose(candidates: Tensor, rows: slice) -> tuple[Tensor, Tensor]:
+            nearest = candidates.amax(0)  # (rows, n)
+            distant = nearest.masked_fill(nearest >= limit, -torch.inf)
+            some = distant.amax(1, keepdim=True) != -torch.inf
+            partner = distant.where(some, nearest).argmax(1)
+            return candidates, partner.expand(len(candidates), -1)
+
+        return mine_by_rows(batch, _ALL, choose)

@@ -9,6 +9,7 @@ from torch import Tensor
 from keypatch.errors import RecipeError
 from keypatch.losses.described import Described
 from keypatch.losses.measures import similarities
+from keypatch.losses.rows import by_rows
 
 
 @dataclass(frozen=True)
@@ -34,9 +35,15 @@ class AveragePrecision:
             )
 
     def __call__(self, batch: Described) -> Tensor:
+        return by_rows(batch, 4 * batch.n, lambda rows, x: self._of_rows(batch, rows, x), batch.unit[: 2 * batch.n])
+
+    def _of_rows(self, batch: Described, rows: slice, x: Tensor) -> Tensor:
+        row = torch.arange(rows.start, rows.stop, device=x.device)
+        queries = torch.cat([row, row + batch.n])
+        itself = queries[:, None] == torch.arange(2 * batch.n, device=x.device)
         labels = batch.labels
-        matching = (labels[:, None] == labels[None, :]).fill_diagonal_(False)
-        of_matching, of_others = self._histograms(batch.unit[: 2 * batch.n], matching)
+        matching = (labels[queries, None] == labels) & ~itself
+        of_matching, of_others = self._histograms(x[queries], x, matching, itself)
         of_all = of_matching + of_others
         below, below_all = of_matching.cumsum(1), of_all.cumsum(1)
         if self.formula == "fastap":
@@ -45,20 +52,20 @@ class AveragePrecision:
         else:
             precision = (2 * below - of_matching + 1) / (2 * below_all - of_all + 1)
         average = (of_matching * precision).sum(1) / matching.sum(1)  # every query has its partner to find
-        return 1 - average.view(2, batch.n).mean(0)
+        return 1 - average.view(2, -1).mean(0)
 
-    def _histograms(self, x: Tensor, matching: Tensor) -> tuple[Tensor, Tensor]:
+    def _histograms(self, queries: Tensor, x: Tensor, matching: Tensor, itself: Tensor) -> tuple[Tensor, Tensor]:
         """Soft counts (queries, bins + 1) of matching and other patches.
 
         A distance lies between two centres and is shared out to them, so memory does not grow with the bins.
         """
-        squared = (2 - 2 * similarities(x, x)).clamp(min=0)
+        squared = (2 - 2 * similarities(queries, x)).clamp(min=0)
         reach = squared / 4 if self.distances == "squared" else squared.clamp(min=1e-12).sqrt() / 2
         place = reach.clamp(max=1) * self.bins
         left = place.detach().floor().clamp(0, self.bins - 1)
         share = place - left
-        others = torch.ones_like(share).fill_diagonal_(0.0)  # a query does not find itself
+        others = (~itself).to(share.dtype)  # a query does not find itself
         bin_of = left.long().clamp(0, self.bins - 1) + (self.bins + 1) * ~matching  # nan has no bin of its own
-        counts = share.new_zeros(len(x), 2 * (self.bins + 1))
+        counts = share.new_zeros(len(queries), 2 * (self.bins + 1))
         counts = counts.scatter_add(1, bin_of, (1 - share) * others).scatter_add(1, bin_of + 1, share * others)
         return counts[:, : self.bins + 1], counts[:, self.bins + 1 :]

@@ -8,6 +8,7 @@ from torch import Tensor
 from keypatch.losses.described import Described
 from keypatch.losses.measures import distance_matrix
 from keypatch.losses.mining import check_found
+from keypatch.losses.rows import by_rows
 
 
 @dataclass(frozen=True)
@@ -24,12 +25,17 @@ class AverageTriplet:
     weight: float = 1.0
 
     def __call__(self, batch: Described) -> Tensor:
-        distances = distance_matrix(batch.anchors, batch.positives)
-        excluded = batch.same_point() | (distances < self.duplicate_threshold)
-        negative = distances.masked_fill(excluded, torch.inf).T  # (i, j): d(a_j, p_i)
-        if self.swap:
-            negative = torch.minimum(negative, negative.T)
-        valid = negative != torch.inf
-        check_found(valid.any(1))
-        hinges = (self.margin + batch.positive_distances()[:, None] - negative).relu()  # 0 where not valid
-        return hinges.sum(1) / valid.sum(1)
+        def sums(rows: slice, anchors: Tensor, positives: Tensor, positive: Tensor) -> Tensor:
+            same = batch.same_point(rows)
+            negative = self._usable(distance_matrix(positives[rows], anchors), same)  # (i, j): d(a_j, p_i)
+            if self.swap:
+                negative = torch.minimum(negative, self._usable(distance_matrix(anchors[rows], positives), same))
+            hinges = (self.margin + positive[rows, None] - negative).relu()  # 0 where there is no negative
+            return torch.stack([hinges.sum(1), (negative != torch.inf).sum(1)])
+
+        found = by_rows(batch, batch.n, sums, batch.anchors, batch.positives, batch.positive_distances())
+        check_found(found[1].detach() > 0)
+        return found[0] / found[1]
+
+    def _usable(self, distances: Tensor, same: Tensor) -> Tensor:
+        return distances.masked_fill(same | (distances < self.duplicate_threshold), torch.inf)

@@ -10,8 +10,10 @@ from torch.nn.functional import normalize
 from keypatch.errors import KeypatchError
 from keypatch.losses.measures import EUCLIDEAN, Measure
 from keypatch.losses.mining import Hardest, Mining, Negatives
+from keypatch.losses.rows import Rows
 
 _HARDEST = Hardest()
+_ALL = slice(None)
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,8 @@ class Described:
     weights: Tensor | None = None  # (n,), detached; None: all one
     moment: Moment | None = None  # None: no training, or its end
     maps: Mapping[str, Tensor] = field(default_factory=dict)  # flattened layers of the network (2n, features), by name
-    generator: torch.Generator | None = None  # of random choices; None: torch's own, which dropout uses too
+    generator: torch.Generator | None = None  # of random choices; None: torch's own, of the device
+    rows: Rows | None = None  # which pairs are this process's, where several share the batch; None: all
 
     @classmethod
     def of_pairs(
@@ -56,6 +59,7 @@ class Described:
         moment: Moment | None = None,
         maps: Mapping[str, Tensor] | None = None,
         generator: torch.Generator | None = None,
+        rows: Rows | None = None,
     ) -> "Described":
         """Row i of both (n, d) tensors shows the same point. Makes unit descriptors and mines, in float32 or float64.
 
@@ -66,7 +70,7 @@ class Described:
         raw = torch.cat([_widen(part) for part in parts])
         # The floor leaves every real descriptor exact and bounds the gradient of a zero one.
         unit = normalize(raw, dim=1, eps=1e-6)
-        batch = cls(raw, unit, len(raw_anchors), point_id, None, weights, moment, maps or {}, generator)
+        batch = cls(raw, unit, len(raw_anchors), point_id, None, weights, moment, maps or {}, generator, rows)
         return batch if mining is None else replace(batch, negatives=mining(batch))
 
     @property
@@ -95,11 +99,10 @@ class Described:
         ids = torch.arange(self.n, device=self.unit.device) if self.point_id is None else self.point_id
         return torch.cat([ids, ids])
 
-    def same_point(self) -> Tensor:
-        """(n, n), true where pairs i and j show the same point, so on the diagonal."""
-        if self.point_id is None:
-            return torch.eye(self.n, dtype=torch.bool, device=self.unit.device)
-        return self.point_id[:, None] == self.point_id[None, :]
+    def same_point(self, rows: slice = _ALL) -> Tensor:
+        """(n, n) or some of its rows, true where pairs i and j show the same point, so on the diagonal."""
+        ids = self.labels[: self.n]
+        return ids[rows, None] == ids[None, :]
 
     def positive_distances(self, measure: Measure = EUCLIDEAN) -> Tensor:
         """Anchor to positive, (n,)."""

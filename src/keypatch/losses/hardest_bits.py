@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from keypatch.losses.mining import Negatives, check_blocks, compare_blocks, nearest_block
+from keypatch.losses.mining import Negatives, check_blocks, mine_by_rows
 
 if TYPE_CHECKING:
     from keypatch.losses.described import Described
@@ -27,10 +27,13 @@ class HardestBits:
 
     @torch.no_grad()
     def __call__(self, batch: "Described") -> Negatives:
-        candidates = compare_blocks(replace(batch, unit=signs(batch.raw)), self.blocks)  # dimensions - 2 * differences
-        near = candidates > batch.raw.shape[1] - 2 * self.duplicate_bits
-        candidates = candidates.masked_fill(near, -torch.inf)
-        return nearest_block(candidates, candidates.argmax(2), self.blocks)
+        def hardest(candidates: Tensor, rows: slice) -> tuple[Tensor, Tensor]:
+            near = candidates > batch.raw.shape[1] - 2 * self.duplicate_bits
+            candidates = candidates.masked_fill(near, -torch.inf)
+            return candidates, candidates.argmax(2)
+
+        bits = replace(batch, unit=signs(batch.raw))  # similarities are then dimensions - 2 * differences
+        return mine_by_rows(bits, self.blocks, hardest)
 
 
 def signs(x: Tensor) -> Tensor:

@@ -35,5 +35,6 @@ class IntermediateSoftmax:
         return torch.stack([self._softmax(x, batch) for x in (*maps, batch.raw)]).sum(0)
 
     def _softmax(self, x: Tensor, batch: Described) -> Tensor:
-        products = similarities(x[: batch.n], x[batch.n : 2 * batch.n])
-        return pair_softmax(products / math.sqrt(x.shape[1]) if self.scaled else products, batch)
+        scale = 1 / math.sqrt(x.shape[1]) if self.scaled else 1.0
+        anchors, positives = x[: batch.n], x[batch.n : 2 * batch.n]
+        return pair_softmax(lambda a, p: similarities(a, p) * scale, anchors, positives, batch)

@@ -9,6 +9,7 @@ from torch import Tensor
 from keypatch.errors import RecipeError
 from keypatch.losses.described import Described
 from keypatch.losses.measures import similarities
+from keypatch.losses.rows import by_rows
 
 
 @dataclass(frozen=True)
@@ -30,23 +31,32 @@ class Lifted:
             raise RecipeError('Lifted: kind is "smooth" or "hard", and descriptors "unit" or "raw".')
 
     def __call__(self, batch: Described) -> Tensor:
-        distances = _distances((batch.unit if self.descriptors == "unit" else batch.raw)[: 2 * batch.n])
-        labels = batch.labels
-        same = labels[:, None] == labels[None, :]
-        nearness = (self.margin - distances).masked_fill(same, -torch.inf)
-        if self.kind == "smooth":
-            row = nearness.logsumexp(1)
-            nearest = torch.logaddexp(row[:, None], row[None, :])
-        else:
-            row = nearness.amax(1)
-            nearest = torch.maximum(row[:, None], row[None, :])
-        matching = same.clone().fill_diagonal_(False)  # each pair in both orders, which the count cancels
-        squares = (nearest + distances).relu().square() * matching
-        return squares.sum() / (2 * matching.sum())
+        x = (batch.unit if self.descriptors == "unit" else batch.raw)[: 2 * batch.n]
+        smooth, labels = self.kind == "smooth", batch.labels
+        patch = torch.arange(2 * batch.n, device=x.device)
+
+        def both(rows: slice) -> Tensor:
+            """The two patches of each pair, as rows of x."""
+            return torch.cat([patch[: batch.n][rows], patch[batch.n :][rows]])
+
+        def nearness(rows: slice, x: Tensor) -> Tensor:
+            own = both(rows)
+            near = (self.margin - _distances(x[own], x)).masked_fill(labels[own, None] == labels, -torch.inf)
+            return (near.logsumexp(1) if smooth else near.amax(1)).view(2, -1)
+
+        def sums(rows: slice, x: Tensor, nearest: Tensor) -> Tensor:
+            own = both(rows)
+            either = (torch.logaddexp if smooth else torch.maximum)(nearest[own, None], nearest[None, :])
+            matching = (labels[own, None] == labels) & (own[:, None] != patch)  # in both orders: the count cancels it
+            squares = (either + _distances(x[own], x)).relu().square() * matching
+            return torch.stack([squares.sum(1), matching.sum(1)]).view(2, 2, -1).sum(1)
+
+        nearest = by_rows(batch, 4 * batch.n, nearness, x).flatten()
+        found = by_rows(batch, 4 * batch.n, sums, x, nearest)
+        return found[0].sum() / (2 * found[1].sum())
 
 
-def _distances(x: Tensor) -> Tensor:
-    """All distances (n, n) of descriptors of any length."""
-    lengths = x.square().sum(1)
-    squared = lengths[:, None] + lengths[None, :] - 2 * similarities(x, x)
-    return squared.clamp(min=1e-12).sqrt()  # identical ones, the diagonal too, are at rest: the root has no slope there
+def _distances(x: Tensor, y: Tensor) -> Tensor:
+    """All distances (n, m) of descriptors of any length."""
+    squared = x.square().sum(1)[:, None] + y.square().sum(1)[None, :] - 2 * similarities(x, y)
+    return squared.clamp(min=1e-12).sqrt()  # identical ones, a patch and itself too, are at rest: no slope there

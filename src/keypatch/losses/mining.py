@@ -3,6 +3,7 @@
 A batch holds one matching pair (a_i, p_i) per row. A block is one way to put pair i against pair j.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol
 
@@ -11,6 +12,7 @@ from torch import Tensor
 
 from keypatch.errors import KeypatchError, RecipeError
 from keypatch.losses.measures import similarities
+from keypatch.losses.rows import by_rows
 
 if TYPE_CHECKING:
     from keypatch.losses.described import Described
@@ -54,10 +56,11 @@ class Hardest:
 
     @torch.no_grad()
     def __call__(self, batch: "Described") -> Negatives:
-        candidates = compare_blocks(batch, self.blocks)
-        candidates = drop_duplicates(candidates, self.duplicate_threshold, self.duplicates)
-        partner = candidates.argmax(2)  # (blocks, n)
-        return nearest_block(candidates, partner, self.blocks)
+        def hardest(candidates: Tensor, rows: slice) -> tuple[Tensor, Tensor]:
+            candidates = drop_duplicates(candidates, self.duplicate_threshold, self.duplicates)
+            return candidates, candidates.argmax(2)
+
+        return mine_by_rows(batch, self.blocks, hardest)
 
 
 @dataclass(frozen=True)
@@ -72,11 +75,18 @@ class RandomInBatch:
 
     @torch.no_grad()
     def __call__(self, batch: "Described") -> Negatives:
-        candidates = drop_duplicates(compare_blocks(batch, self.blocks), self.duplicate_threshold, "entry")
-        usable = candidates.amax(0) != -torch.inf  # (n, n)
-        draw = torch.rand(usable.shape, device=usable.device, generator=batch.generator)
-        partner = draw.masked_fill(~usable, -1).argmax(1)
-        return nearest_block(candidates, partner.expand(len(candidates), -1), self.blocks)
+        device, generator = batch.unit.device, batch.generator
+        drawn_on = device if generator is None else generator.device
+        draw = torch.rand(batch.n, device=drawn_on, generator=generator).to(device)  # for all pairs, whoever's they are
+
+        def random(candidates: Tensor, rows: slice) -> tuple[Tensor, Tensor]:
+            candidates = drop_duplicates(candidates, self.duplicate_threshold, "entry")
+            usable = candidates.amax(0) != -torch.inf  # (rows, n)
+            rank = (draw[rows] * usable.sum(1)).long()  # of the usable one that is taken
+            partner = (usable.cumsum(1) == rank[:, None] + 1).to(torch.uint8).argmax(1)  # the first of them
+            return candidates, partner.expand(len(candidates), -1)
+
+        return mine_by_rows(batch, self.blocks, random)
 
 
 @dataclass(frozen=True)
@@ -98,11 +108,26 @@ class ThirdPatch:
         return Negatives(torch.stack([anchor, anchor + batch.n]), torch.stack([third, third]))
 
 
-def compare_blocks(batch: "Described", blocks: tuple[str, ...]) -> Tensor:
-    """Similarities (blocks, n, n) of pair i with pair j; -inf for the pair itself and for pairs of the same point."""
+# Of some rows: similarities (blocks, rows, n), some perhaps crossed out, and the partner in each block (blocks, rows).
+Choice = Callable[[Tensor, slice], tuple[Tensor, Tensor]]
+
+
+def mine_by_rows(batch: "Described", blocks: tuple[str, ...], choose: Choice) -> Negatives:
+    """The nearest block of the partners that `choose` finds; some rows at a time, so that memory is bounded."""
+
+    def mine(rows: slice) -> Tensor:
+        return _nearest_block(*choose(_compare_blocks(batch, blocks, rows), rows), blocks, batch.n, rows.start)
+
+    first, second, known = by_rows(batch, len(blocks) * batch.n, mine)
+    check_found(known.bool())
+    return Negatives(first, second)
+
+
+def _compare_blocks(batch: "Described", blocks: tuple[str, ...], rows: slice) -> Tensor:
+    """Similarities (blocks, rows, n) of pair i with pair j; -inf for the pair itself and pairs of the same point."""
     sides = (batch.anchors, batch.positives)
-    matrices = torch.stack([similarities(sides[x], sides[y]) for x, y in _ends(blocks)])
-    return matrices.masked_fill_(batch.same_point(), -torch.inf)
+    matrices = torch.stack([similarities(sides[x][rows], sides[y]) for x, y in _ends(blocks)])
+    return matrices.masked_fill_(batch.same_point(rows), -torch.inf)
 
 
 def drop_duplicates(candidates: Tensor, threshold: float, rule: Literal["entry", "classes"]) -> Tensor:
@@ -113,15 +138,14 @@ def drop_duplicates(candidates: Tensor, threshold: float, rule: Literal["entry",
     return candidates.masked_fill(near.any(0) if rule == "classes" else near, -torch.inf)
 
 
-def nearest_block(candidates: Tensor, partner: Tensor, blocks: tuple[str, ...]) -> Negatives:
-    """The most similar of each pair's candidates, one per block: `partner` (blocks, n) is the other pair there."""
+def _nearest_block(candidates: Tensor, partner: Tensor, blocks: tuple[str, ...], n: int, start: int) -> Tensor:
+    """Both ends of the most similar of each pair's candidates, one per block, and whether there is one: (3, rows)."""
     similarity, block = candidates.gather(2, partner[:, :, None])[:, :, 0].max(0)  # the first of equals
-    check_found(similarity != -torch.inf)  # nan passes: the loss will be nan, which says more
-    n = len(block)
-    row = torch.arange(n, device=block.device)
-    firsts = torch.stack([row + n * x for x, _ in _ends(blocks)])
+    row = torch.arange(len(block), device=block.device)
+    firsts = torch.stack([row + start + n * x for x, _ in _ends(blocks)])
     seconds = torch.stack([other + n * y for other, (_, y) in zip(partner, _ends(blocks), strict=True)])
-    return Negatives(firsts[block, row], seconds[block, row])
+    known = similarity != -torch.inf  # nan passes: the loss will be nan, which says more
+    return torch.stack([firsts[block, row], seconds[block, row], known.long()])
 
 
 def check_blocks(blocks: tuple[str, ...]) -> None:

@@ -3,12 +3,13 @@
 from dataclasses import dataclass
 from typing import Literal
 
-import torch
 from torch import Tensor
 
 from keypatch.errors import RecipeError
+from keypatch.losses.batch_softmax import other_pairs_of_the_point, pair_softmax
 from keypatch.losses.described import Described
 from keypatch.losses.measures import similarities
+from keypatch.losses.rows import by_rows
 
 
 @dataclass(frozen=True)
@@ -32,10 +33,8 @@ class NPair:
     def __call__(self, batch: Described) -> Tensor:
         raw = self.descriptors == "raw"
         anchors, positives = (batch.raw_anchors, batch.raw_positives) if raw else (batch.anchors, batch.positives)
-        logits = (self.scale * similarities(anchors, positives)).masked_fill(_repeated(batch), -torch.inf)
-        values = logits.logsumexp(1) - logits.diagonal()
-        if self.symmetric:
-            values = (values + logits.logsumexp(0) - logits.diagonal()) / 2
+        values = pair_softmax(lambda a, p: self.scale * similarities(a, p), anchors, positives, batch, self.symmetric)
+        values = values / 2 if self.symmetric else values
         return values + self.norm_penalty * (anchors.square().sum(1) + positives.square().sum(1)) / 2
 
 
@@ -50,11 +49,9 @@ class NPairHinge:
     weight: float = 1.0
 
     def __call__(self, batch: Described) -> Tensor:
-        cosines = similarities(batch.anchors, batch.positives)
-        hinges = (self.margin + cosines - cosines.diagonal()).relu()
-        return hinges.masked_fill(_repeated(batch), 0.0).sum(1)
+        def sums(rows: slice, anchors: Tensor, positives: Tensor) -> Tensor:
+            matching = (anchors * positives).sum(1)
+            hinges = (self.margin + similarities(anchors[rows], positives) - matching).relu()
+            return hinges.masked_fill(other_pairs_of_the_point(batch, rows), 0.0).sum(1)
 
-
-def _repeated(batch: Described) -> Tensor:
-    """(n, n), true where another pair shows the same point: it is no negative."""
-    return batch.same_point().fill_diagonal_(False)
+        return by_rows(batch, batch.n, sums, batch.anchors, batch.positives)

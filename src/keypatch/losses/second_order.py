@@ -9,6 +9,7 @@ from torch import Tensor
 from keypatch.errors import KeypatchError, RecipeError
 from keypatch.losses.described import Described
 from keypatch.losses.measures import distance_matrix
+from keypatch.losses.rows import by_rows
 
 
 @dataclass(frozen=True)
@@ -35,24 +36,41 @@ class SecondOrder:
                 f"SecondOrder looks at the {self.k} nearest other pairs, and the batch has {batch.n} pairs. "
                 f"Take at least {self.k + 2} pairs per batch or a smaller k."
             )
-        among_anchors = distance_matrix(batch.anchors, batch.anchors)
-        among_positives = distance_matrix(batch.positives, batch.positives)
-        neighbours = self._neighbours(batch, among_anchors.detach(), among_positives.detach())
-        difference = (among_anchors - among_positives) * neighbours
-        return (difference.square().sum(1) + 1e-6).sqrt()  # 1e-6: SOSNet's code
+        nearest = self._nearest(batch)
+
+        def differences(rows: slice, anchors: Tensor, positives: Tensor) -> Tensor:
+            difference = distance_matrix(anchors[rows], anchors) - distance_matrix(positives[rows], positives)
+            return ((difference * self._neighbours(nearest, rows)).square().sum(1) + 1e-6).sqrt()  # 1e-6: SOSNet's code
+
+        return by_rows(batch, batch.n, differences, batch.anchors, batch.positives)
 
     @torch.no_grad()
-    def _neighbours(self, batch: Described, among_anchors: Tensor, among_positives: Tensor) -> Tensor:
-        """(n, n), true where j is a neighbour of i."""
-        near = self._nearest(among_anchors) | self._nearest(among_positives)
+    def _nearest(self, batch: Described) -> Tensor:
+        """(n, k) of each pair of sides: the pairs nearest to pair i."""
+        sides = [(batch.anchors, batch.anchors), (batch.positives, batch.positives)]
         if self.neighbours == "code":
-            across = distance_matrix(batch.anchors, batch.positives)
-            near |= self._nearest(across) | self._nearest(across.T)
-            near |= near.T.clone()
-        return near.fill_diagonal_(False)
+            sides += [(batch.anchors, batch.positives), (batch.positives, batch.anchors)]
 
-    def _nearest(self, distances: Tensor) -> Tensor:
-        key = distances + 2.0 * torch.eye(len(distances), device=distances.device, dtype=distances.dtype)
-        key = key + 2.0 * (key <= self.duplicate_threshold)
-        index = key.topk(self.k, dim=1, largest=False).indices
-        return torch.zeros_like(distances, dtype=torch.bool).scatter_(1, index, True)
+        def nearest(rows: slice) -> Tensor:
+            own = torch.arange(batch.n, device=batch.unit.device)
+            found = []
+            for x, y in sides:
+                distances = distance_matrix(x[rows], y)
+                key = distances + 2.0 * (own[rows, None] == own)
+                key = key + 2.0 * (key <= self.duplicate_threshold)
+                found.append(key.topk(self.k, dim=1, largest=False).indices)
+            return torch.cat(found, dim=1).T
+
+        return by_rows(batch, batch.n, nearest).T
+
+    def _neighbours(self, nearest: Tensor, rows: slice) -> Tensor:
+        """(rows, n), true where j is a neighbour of i."""
+        n, own = len(nearest), rows.stop - rows.start
+        near = torch.zeros(own, n, dtype=torch.bool, device=nearest.device).scatter_(1, nearest[rows], True)
+        if self.neighbours == "code":  # and where i is one of j; others fall into a column of their own
+            inside = (nearest >= rows.start) & (nearest < rows.stop)
+            toward = torch.zeros(n, own + 1, dtype=torch.bool, device=nearest.device)
+            toward.scatter_(1, (nearest - rows.start).where(inside, own), True)
+            near |= toward[:, :own].T
+        pair = torch.arange(n, device=nearest.device)
+        return near & (pair[rows, None] != pair)

@@ -9,6 +9,7 @@ from torch import Tensor
 from keypatch.errors import KeypatchError, RecipeError
 from keypatch.losses.described import Described
 from keypatch.losses.measures import similarities
+from keypatch.losses.rows import by_rows
 
 _KINDS = ("hinge", "l1", "sqrt", "l2")
 _PAIRS = ("all", "roll", "third")
@@ -32,16 +33,21 @@ class SpreadOut:
             raise RecipeError(f"SpreadOut: kind is one of {', '.join(_KINDS)}, and pairs one of {', '.join(_PAIRS)}.")
 
     def __call__(self, batch: Described) -> Tensor:
-        cosines, unrelated = self._cosines(batch)
-        count = unrelated.sum()
-        m1 = (cosines * unrelated).sum() / count  # eq. 3
-        m2 = (cosines.square() * unrelated).sum() / count  # eq. 4
+        if self.pairs == "all":
+            sums = by_rows(
+                batch,
+                batch.n,
+                lambda rows, x, y: _sums(similarities(x[rows], y), ~batch.same_point(rows)),
+                batch.anchors,
+                batch.positives,
+            )
+        else:
+            sums = _sums(*self._cosines(batch))
+        m1, m2 = (sums[:2].sum(1) / sums[2].sum()).unbind()  # eq. 3 and 4
         return m1.square() + self._part(m2 - self.beta / batch.unit.shape[1])
 
     def _cosines(self, batch: Described) -> tuple[Tensor, Tensor]:
-        """Cosines, and true where the two descriptors are of different points."""
-        if self.pairs == "all":
-            return similarities(batch.anchors, batch.positives), ~batch.same_point()
+        """A cosine for each pair, and true where the two descriptors are of different points."""
         if self.pairs == "roll":
             cosines = (batch.anchors * batch.positives.roll(1, 0)).sum(1)
             ids = batch.labels[: batch.n]
@@ -63,3 +69,10 @@ class SpreadOut:
         if self.kind == "sqrt":
             return (excess.abs() + 1e-12).sqrt()  # where M2 is just right the slope of the root has no bound
         return excess.square()
+
+
+def _sums(cosines: Tensor, counted: Tensor) -> Tensor:
+    """Of the cosines that count, (n,) or each row's: their sum, that of their squares, their number."""
+    kept = cosines * counted
+    found = torch.stack([kept, kept.square(), counted.to(kept.dtype)])
+    return found.sum(-1) if cosines.ndim == 2 else found

@@ -37,18 +37,22 @@ class Augmentation(CheckedFields):
     contrast: float = option(0.0, least=0)  # standard deviation of its logarithm
     shared: tuple[Literal["flips", "crop", "light"], ...] = ("flips",)
 
-    def __call__(self, patches: Tensor, patch_sigmas: float, rng: np.random.Generator) -> Tensor:
+    def __call__(
+        self, patches: Tensor, patch_sigmas: float, rng: np.random.Generator, rows: range | None = None, n: int = 0
+    ) -> Tensor:
         """Changed patches on the device of `patches`, (n, views, side, side), usually two views; values 0..255.
 
-        Every random number comes from `rng` on the CPU, so a batch is the same on every device.
+        Every random number comes from `rng` on the CPU, so a batch is the same on every device. Where the patches are
+        only some `rows` of a batch of `n`, all of its numbers are drawn, so that each row has its own.
         """
-        shape = (patches.shape[0], patches.shape[1])
-        patches = _flip(patches, self._symmetries(shape, rng))
+        rows = range(len(patches)) if rows is None else rows
+        mine, shape = slice(rows.start, rows.stop), (n or len(patches), patches.shape[1])
+        patches = _flip(patches, self._symmetries(shape, rng)[mine])
         frames = self._frames(shape, patch_sigmas, rng)
         if frames is not None:
-            patches = _warp(patches, frames)
+            patches = _warp(patches, frames[mine])
         if self.brightness or self.contrast:
-            patches = self._relight(patches, rng)
+            patches = self._relight(patches, shape, rng, mine)
         return patches
 
     def _shape(self, what: str, shape: Shape) -> Shape:
@@ -104,10 +108,10 @@ class Augmentation(CheckedFields):
         shift = rng.standard_normal((*shape, 2, 1)) * (self.detector_noise * self.noise_shift)
         return np.concatenate([stretched @ similarity, shift], axis=-1)
 
-    def _relight(self, patches: Tensor, rng: np.random.Generator) -> Tensor:
-        shape = (*self._shape("light", (patches.shape[0], patches.shape[1])), 1, 1)
-        gain = torch.from_numpy(np.exp(self.contrast * rng.standard_normal(shape))).to(patches.device, torch.float32)
-        offset = torch.from_numpy(self.brightness * rng.standard_normal(shape)).to(patches.device, torch.float32)
+    def _relight(self, patches: Tensor, whole: Shape, rng: np.random.Generator, rows: slice) -> Tensor:
+        shape = (*self._shape("light", whole), 1, 1)
+        drawn = np.exp(self.contrast * rng.standard_normal(shape)), self.brightness * rng.standard_normal(shape)
+        gain, offset = (torch.from_numpy(each[rows]).to(patches.device, torch.float32) for each in drawn)
         pixels = patches.float()
         mean = pixels.mean((-2, -1), keepdim=True)
         return ((pixels - mean) * gain + mean + offset).clamp(0, 255)

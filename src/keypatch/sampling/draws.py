@@ -1,7 +1,7 @@
 """What a sampler gives: which patches make a batch."""
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,15 @@ class Draw:
     turns: NDArray[np.float64] | None = None
     rows: NDArray[np.int64] | None = None
     pool: "Draw | None" = None
+
+    def part(self, rows: slice) -> "Draw":
+        """The draw of these rows."""
+
+        def some(values: NDArray[Any] | None) -> Any:
+            return None if values is None else values[rows]
+
+        pool = None if self.pool is None else self.pool.part(rows)
+        return Draw(self.indices[rows], self.classes[rows], some(self.turns), some(self.rows), pool)
 
     def columns(self, columns: NDArray[np.int64]) -> "Draw":
         """The draw of the patches in these columns, (n, 2)."""

@@ -12,6 +12,7 @@ from torch import Tensor
 from keypatch.networks import prepare
 from keypatch.patches import Classes, PatchSource
 from keypatch.sampling import Augmentation, Draw, turn_patches
+from keypatch.training.ranks import ALONE, Ranks
 from keypatch.training.recipe import Recipe
 
 _AHEAD = 2  # batches in waiting; making one takes a fraction of a step
@@ -20,10 +21,14 @@ _AS_CUT = Augmentation(flips="none", detector_noise=0.0)
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """Network input (views * pairs, 1, size, size): all anchors, then all positives and so on; and what was drawn."""
+    """Network input (views * own pairs, 1, size, size): all anchors, then all positives and so on; and what was drawn.
+
+    `draw` is of the whole batch; `own` are the rows of it that are this rank's, all where there is one rank.
+    """
 
     x: Tensor
     draw: Draw
+    rows: range | None = None
 
     @classmethod
     def of_pairs(cls, x: Tensor) -> "Batch":
@@ -33,7 +38,12 @@ class Batch:
 
     @property
     def pairs(self) -> int:
+        """Of the whole batch."""
         return len(self.draw.indices)
+
+    @property
+    def own(self) -> range:
+        return range(self.pairs) if self.rows is None else self.rows
 
     @property
     def point_id(self) -> Tensor | None:
@@ -44,28 +54,37 @@ class Batch:
         return torch.from_numpy(classes).to(self.x.device)
 
     def columns(self, columns: Tensor) -> Tensor:
-        """The input with other views: for each row those of `columns` (pairs, k)."""
-        rows = torch.arange(self.pairs, device=columns.device)
-        flat = (columns.T * self.pairs + rows).flatten().to(self.x.device)
+        """The input with other views: for each row those of `columns` (pairs, k), of the whole batch."""
+        mine = columns[self.own.start : self.own.stop]
+        rows = torch.arange(len(mine), device=columns.device)
+        flat = (mine.T * len(mine) + rows).flatten().to(self.x.device)
         return self.x[flat].contiguous(memory_format=torch.channels_last)
 
 
 @dataclass(frozen=True)
 class Batches:
-    """Batch `k` of a recipe on a data set: a pure function of the recipe, the data and k."""
+    """Batch `k` of a recipe on a data set: a pure function of the recipe, the data and k.
+
+    Every rank draws the whole batch, which is cheap, and reads and changes its own rows.
+    """
 
     recipe: Recipe
     source: PatchSource
     classes: Classes
     device: torch.device
+    ranks: Ranks = ALONE
 
     def make(self, step: int) -> Batch:
         draw = self.recipe.sampler.draw(self.classes, self.recipe.seed, step)
-        return Batch(self.cut(draw, step, augmented=draw.pool is None), draw)  # a memory knows patches as they are
+        x = self.cut(draw, step, augmented=draw.pool is None)  # a memory knows patches as they are
+        return Batch(x, draw, self.ranks.share(len(draw.indices)))
 
     def cut(self, draw: Draw, step: int, augmented: bool = True) -> Tensor:
-        """The drawn patches as network input; empty places show the row's first patch."""
+        """This rank's rows of the draw as network input; empty places show the row's first patch."""
         recipe, preprocessing = self.recipe, self.recipe.network.preprocessing
+        n = len(draw.indices)
+        rows = self.ranks.share(n)
+        draw = draw.part(slice(rows.start, rows.stop))
         taken = self.source.take(np.where(draw.indices < 0, draw.indices[:, :1], draw.indices))
         if draw.turns is not None:
             taken = turn_patches(taken, draw.turns)
@@ -74,7 +93,8 @@ class Batches:
             patches = patches.pin_memory()
         patches = patches.to(self.device, non_blocking=True)
         augment = recipe.augment if augmented else _AS_CUT
-        patches = augment(patches, preprocessing.patch_sigmas, np.random.default_rng([recipe.seed, step, 1]))
+        rng = np.random.default_rng([recipe.seed, step, 1])
+        patches = augment(patches, preprocessing.patch_sigmas, rng, rows, n)
         x = prepare(patches.transpose(0, 1).flatten(0, 1), preprocessing)
         return x.contiguous(memory_format=torch.channels_last)
 

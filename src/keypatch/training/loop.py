@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
@@ -12,10 +12,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from keypatch.errors import DataError, Interrupted, KeypatchError
+from keypatch.errors import DataError, Interrupted, KeypatchError, RecipeError
 from keypatch.files import write_json
 from keypatch.losses import Moment, State
-from keypatch.networks import PatchNetwork, choose_device
+from keypatch.networks import PatchNetwork
 from keypatch.patches import PatchSource
 from keypatch.patches.sources import TrainingSet, remember
 from keypatch.progress import Callback, Progress, StopWish, interruptible
@@ -25,10 +25,12 @@ from keypatch.training.checkpoints import Checkpoint, flat, nested, optimizer_te
 from keypatch.training.conditions import Conditions
 from keypatch.training.machine import choose_compile, choose_precision, compiled, keep_heap
 from keypatch.training.optimizers import WeightAverage, parameter_groups
+from keypatch.training.ranks import ALONE, LostRank, Ranks, is_restarted
 from keypatch.training.recipe import TRAINED, Recipe
 from keypatch.training.recipe_files import recipe_from_toml, recipe_to_toml
 from keypatch.training.run_folder import Origin, Record, RunFolder, tensorboard_log
 from keypatch.training.step import CHUNK, Outcome, Step, check_loss, choose_pairs, chooser_of, layers_of
+from keypatch.training.whole_batch import see_whole_batch
 
 _LOG_SECONDS = 2.0
 _VALIDATIONS = 10  # over a run, the last at its end
@@ -46,43 +48,77 @@ def run_training(
     validate: Callable[[PatchNetwork], float] | None = None,
     trained_before: Sequence[TrainingSet] = (),
     origin: Origin | None = None,
+    ranks: Ranks = ALONE,
 ) -> Path:
     """Train `recipe` on `source` into the run folder `out`; `weights` are a state dict to start from.
 
     They become the checkpoint of step 0, so that a run resumes from them whatever becomes of their file.
-    `trained_before` are the sets that those weights saw. `origin` is recorded in the folder of a new run.
+    `trained_before` are the sets that those weights saw. `origin` is recorded in the folder of a new run. Of several
+    `ranks` the first writes the folder and reports; a run that torchrun has started again resumes.
 
     Raises:
         Interrupted: Ctrl-C or SIGTERM, after saving a checkpoint.
         KeypatchError: a non-finite loss, a full disk, a folder in use; the last good checkpoint stays.
+        LostRank: another rank is gone.
     """
-    if resume and not (out / "recipe.toml").exists():
+    if ranks.first and resume and not (out / "recipe.toml").exists():
         raise DataError(f"{out} holds no run to resume. Start it without --resume.")
     recipe_from_toml(recipe_to_toml(recipe), "The recipe", TRAINED)  # or nothing could read the run that it makes
     recipe.sampler.check(source.classes())
     check_loss(recipe.network.build(), recipe)
-    device = choose_device(conditions.device)  # a wrong choice is told before anything is written
+    _check_ranks(recipe, source, ranks)
+    device = ranks.device(conditions.device)  # a wrong choice is told before anything is written
     choose_precision(conditions.precision, device)
     choose_compile(conditions.compile, device, per_patch=False)
     training = [*trained_before, *remember(source)]
     gpus = range(torch.cuda.device_count())
-    drawing = tensorboard_log(out / "tensorboard") if conditions.tensorboard else nullcontext(_nothing)
-    with (
-        RunFolder.hold(out) as folder,
-        interruptible(f"{out} keeps what was saved", _resume(out)),
-        torch.random.fork_rng(gpus),
-        _threads(conditions.threads),
-        drawing as draw,
-    ):
-        if resume:
-            checkpoint = folder.resume(recipe)
-        else:
-            checkpoint = _first(recipe, weights, training, source) if weights else None
-            folder.start(recipe, origin, checkpoint)
-        told = Progress.of(progress)
-        trainer = _Trainer(recipe, source, folder, told, conditions, validate, draw, checkpoint, training)
+    with ExitStack() as held, torch.random.fork_rng(gpus), _threads(conditions.threads):
+        folder, checkpoint = None, None
+        draw: Callable[[Record], None] = _nothing
+        held.enter_context(_resumable(out, conditions))
+        if ranks.first:
+            folder = held.enter_context(RunFolder.hold(out))
+            if conditions.tensorboard:
+                draw = held.enter_context(tensorboard_log(out / "tensorboard"))
+            if resume or (is_restarted() and folder.is_of_this_launch()):
+                checkpoint = folder.resume(recipe)
+            else:
+                checkpoint = _first(recipe, weights, training, source) if weights else None
+                folder.start(recipe, origin, checkpoint)
+            folder.sign()
+        checkpoint = ranks.from_first(checkpoint)
+        told = ranks.progress(Progress.of(progress))
+        trainer = _Trainer(
+            recipe, source, folder, told, conditions, validate, draw, checkpoint, training, ranks=ranks, out=out
+        )
         trainer.train()
     return out
+
+
+def _check_ranks(recipe: Recipe, source: PatchSource, ranks: Ranks) -> None:
+    """Raises KeypatchError unless every rank has rows to work on, and the same recipe and data as the others."""
+    if recipe.sampler.pairs < ranks.size:
+        raise RecipeError(
+            f"A batch of {recipe.sampler.pairs} pairs cannot be shared by {ranks.size} ranks. Start fewer, or raise "
+            "--set sampler.pairs."
+        )
+    for rank, (other, data) in enumerate(ranks.gather_values((recipe_to_toml(recipe), _hash(source)))):
+        if other != recipe_to_toml(recipe) or data != _hash(source):
+            what = "another recipe" if other != recipe_to_toml(recipe) else "other data"
+            raise DataError(f"Rank {rank} of this training has {what} than rank {ranks.rank}. Give all ranks the same.")
+
+
+@contextmanager
+def _resumable(out: Path, conditions: Conditions) -> Iterator[None]:
+    """What ends a run from outside is told with the way to resume it."""
+    try:
+        with interruptible(f"{out} keeps what was saved", _resume(out)):
+            yield
+    except LostRank as lost:
+        raise LostRank(
+            f"{lost} {out} keeps its last checkpoint, of which there is one every {conditions.checkpoint_seconds:g} "
+            f"seconds; {_resume(out)}, on any number of ranks. torchrun --max-restarts 3 would do so by itself."
+        ) from lost
 
 
 def _first(
@@ -136,28 +172,36 @@ class _Trainer:
         self,
         recipe: Recipe,
         source: PatchSource,
-        folder: RunFolder,
+        folder: RunFolder | None,  # the first rank's
         progress: Progress,
         conditions: Conditions,
         validate: Callable[[PatchNetwork], float] | None,
         draw: Callable[[Record], None],
         checkpoint: Checkpoint | None,
         training: Sequence[TrainingSet],
+        *,
+        ranks: Ranks,
+        out: Path,
     ) -> None:
         self.recipe, self.folder, self.progress, self.validate = recipe, folder, progress, validate
-        self.conditions, self.draw = conditions, draw
+        self.conditions, self.draw, self.ranks, self.out = conditions, draw, ranks, out
         known = [*(checkpoint.training if checkpoint else ()), *training]
         self.training = tuple({each.identity: each for each in known}.values())
-        self.device = choose_device(conditions.device)
+        self.device = ranks.device(conditions.device)
+        if self.device.type == "cuda" and self.device.index is not None:
+            torch.cuda.set_device(self.device)
         if self.device.type == "cpu":
             keep_heap()
         self.data_hash = _hash(source)
         _check_same_data(checkpoint, self.data_hash)
         torch.manual_seed(recipe.seed)
         self.network: PatchNetwork = recipe.network.build().to(self.device)
+        see_whole_batch(self.network, self.network.layers, ranks, in_parts=conditions.cache_gradients is not None)
         self.network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # missing in torch's stubs
         if checkpoint:
             self.network.load_state_dict(dict(checkpoint.network))
+        elif ranks.size > 1:  # another processor may have drawn other weights
+            self.network.load_state_dict(ranks.from_first(self.network.state_dict()))
         self.optimizer = recipe.optimizer.build(parameter_groups(self.network, recipe.last_layer))
         if checkpoint:
             restore_optimizer(self.optimizer, checkpoint.optimizer)
@@ -166,7 +210,7 @@ class _Trainer:
             self.average = WeightAverage(self.network, recipe.average, checkpoint.average if checkpoint else None)
         self.start = checkpoint.step if checkpoint else 0
         self.seconds_before = checkpoint.seconds if checkpoint else 0.0
-        self.batches = Batches(recipe, source, source.classes(), self.device)
+        self.batches = Batches(recipe, source, source.classes(), self.device, ranks)
         self.step = self._make_step()
         self.loss_states = nested(checkpoint.loss_state, self.device) if checkpoint else {}
         self.chooser = chooser_of(recipe)
@@ -180,7 +224,7 @@ class _Trainer:
         compiling = compiling and not layers_of(self.recipe)
         trunk = compiled(self.network.trunk, self.progress.note) if compiling else self.network.trunk
         chunk = CHUNK if self.network.per_patch and self.device.type == "cpu" else None
-        return Step(self.network, self.recipe, trunk, precision, chunk)
+        return Step(self.network, self.recipe, trunk, precision, chunk, self.ranks, self.conditions.cache_gradients)
 
     def train(self) -> None:
         recipe = self.recipe
@@ -189,7 +233,7 @@ class _Trainer:
         self.progress.count(self.start * recipe.sampler.pairs, recipe.steps * recipe.sampler.pairs, "pairs")
         self.began = self.saved_at = time.perf_counter()
         window = _Window()
-        with StopWish() as stop:
+        with StopWish(patient=self.ranks.size > 1) as wish:
             for step, batch in enumerate(self.batches.feed(self.start, recipe.steps), start=self.start):
                 window.outcomes.append(self._advance(step, batch))
                 last = step + 1 == recipe.steps
@@ -198,12 +242,13 @@ class _Trainer:
                     self._report(step + 1, window, score)
                     window = _Window()
                 self._keep(step + 1)
+                stop = self.ranks.any(bool(wish))
                 if last or stop or time.perf_counter() - self.saved_at >= self.conditions.checkpoint_seconds:
                     self._save(step + 1)
                 if stop and not last:
+                    self.ranks.wait()  # until it is saved: torchrun kills the others soon after one has ended
                     pairs = (step + 1) * recipe.sampler.pairs
-                    out = self.folder.path
-                    raise Interrupted(f"{out} keeps a checkpoint after {pairs:,} pairs", _resume(out))
+                    raise Interrupted(f"{self.out} keeps a checkpoint after {pairs:,} pairs", _resume(self.out))
         self._finish()
 
     def _advance(self, step: int, batch: Batch) -> Outcome:
@@ -211,7 +256,7 @@ class _Trainer:
         moment = Moment(step, recipe.steps)
         for group in self.optimizer.param_groups:
             group["lr"] = recipe.optimizer.lr * recipe.schedule.factor(moment.share) * group["scale"]
-        # Dropout draws from a generator seeded by the step, so a resumed run draws what the whole one would have.
+        # Layers that draw by themselves do so from the step's seed; dropout draws by the patch's row (`RowDropout`).
         torch.manual_seed(recipe.seed * 1_000_003 + step + 1)
         self.optimizer.zero_grad(set_to_none=True)
         state = self.sampler_state
@@ -222,7 +267,7 @@ class _Trainer:
             term = next((name for name, value in outcome.terms.items() if not math.isfinite(value)), "the sum")
             raise KeypatchError(
                 f"The loss is not finite at step {step + 1} ({term}). Lower the learning rate (--set "
-                f"optimizer.lr={recipe.optimizer.lr / 10:g}); the last good checkpoint is kept in {self.folder.path}."
+                f"optimizer.lr={recipe.optimizer.lr / 10:g}); the last good checkpoint is kept in {self.out}."
             )
         self.optimizer.step()
         self.loss_states = outcome.states
@@ -235,7 +280,11 @@ class _Trainer:
     def _validation(self, done: int) -> float | None:
         """FPR95 in % after `done` steps where it is due; of the weights that would be used."""
         steps = self.recipe.steps
-        if self.validate is None or done * _VALIDATIONS // steps == (done - 1) * _VALIDATIONS // steps:
+        if (
+            self.validate is None
+            or not self.ranks.first
+            or done * _VALIDATIONS // steps == (done - 1) * _VALIDATIONS // steps
+        ):
             return None
         if self.average is None:
             return self.validate(self.network)
@@ -259,7 +308,8 @@ class _Trainer:
             statistics=scalars({**self.loss_states, "sampler": self.sampler_state}),
             validation=score,
         )
-        self.folder.log(record)
+        if self.folder is not None:
+            self.folder.log(record)
         self.score = score if score is not None else self.score
         self.progress.count(record.pairs, self.recipe.steps * pairs, "pairs", record.sentence(self.score))
         self.draw(record)
@@ -268,12 +318,13 @@ class _Trainer:
         return self.seconds_before + time.perf_counter() - self.began
 
     def _save(self, done: int) -> None:
-        self.folder.save(self._checkpoint(done))
+        if self.folder is not None:
+            self.folder.save(self._checkpoint(done))
         self.saved_at = time.perf_counter()
 
     def _keep(self, done: int) -> None:
         for share in self.conditions.keep:
-            if done == max(1, round(share * self.recipe.steps)):
+            if self.folder is not None and done == max(1, round(share * self.recipe.steps)):
                 self.folder.keep(self._checkpoint(done), share)
 
     def _checkpoint(self, done: int) -> Checkpoint:
@@ -291,6 +342,8 @@ class _Trainer:
         )
 
     def _finish(self) -> None:
+        if self.folder is None:
+            return
         card: dict[str, Any] = {
             "recipe": self.recipe.name,
             "data": self.batches.source.name,
@@ -301,6 +354,7 @@ class _Trainer:
             "precision": str(self.step.precision).removeprefix("torch."),
             "device": str(self.device),
             "threads": torch.get_num_threads(),
+            "ranks": self.ranks.size,
             "provenance": provenance(data=self.data_hash).to_json(),
         }
         write_json(self.folder.path / "card.json", card)

@@ -20,6 +20,7 @@ from keypatch.training.checkpoints import (
     save_checkpoint,
 )
 from keypatch.training.conditions import Conditions
+from keypatch.training.ranks import launch_name
 from keypatch.training.recipe import Recipe
 from keypatch.training.recipe_files import holds_recipe, write_recipe
 
@@ -58,6 +59,7 @@ class Origin:
     conditions: Conditions = Conditions()  # noqa: RUF009 (frozen)
 
 
+_LAUNCH = ".launch"
 ORIGIN = Format("keypatch-run", 1, "record of a run")
 
 
@@ -99,6 +101,15 @@ class RunFolder:
         if origin is not None:
             write_json(self.path / "run.json", {**ORIGIN.head(), **to_plain(origin)})
         write_recipe(self.path / "recipe.toml", recipe)
+
+    def sign(self) -> None:
+        """Say which torchrun this run is of, so that its next attempt resumes it, and no other command does."""
+        if (name := launch_name()) is not None:
+            write_text(self.path / _LAUNCH, name)
+
+    def is_of_this_launch(self) -> bool:
+        signed = self.path / _LAUNCH
+        return (self.path / "recipe.toml").exists() and signed.exists() and signed.read_text("utf-8") == launch_name()
 
     def resume(self, recipe: Recipe) -> Checkpoint | None:
         """The newest readable checkpoint; None where the run was ended before its first one."""

@@ -1,8 +1,9 @@
 """One training step: pairs chosen among candidates, descriptors of the batch, the loss, the gradients."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -14,9 +15,13 @@ from keypatch.losses import Described, Moment, State, Total, total_loss
 from keypatch.networks import PatchNetwork, unit_length
 from keypatch.patches import Classes
 from keypatch.sampling import Draw, RandomTriplets
+from keypatch.sampling.generating import uniform
 from keypatch.training.batches import Batch, Batches
+from keypatch.training.caching import InParts
 from keypatch.training.machine import Trunk
+from keypatch.training.ranks import ALONE, Ranks
 from keypatch.training.recipe import Recipe
+from keypatch.training.whole_batch import RowDropout, WholeBatchNorm
 
 # Patches per chunk on a CPU: activations stay in the cache, and compiling needs one shape. Compiled HyNet, AVX-512,
 # 512 pairs: 246 (32) and 248 (64) pairs/s in float32, 441 and 415 in bfloat16.
@@ -36,11 +41,33 @@ class Outcome:
 
 
 @dataclass(frozen=True)
+class _OwnRows:
+    """This rank's rows of a batch, for what is shared out by rows."""
+
+    ranks: Ranks
+    pairs: int
+
+    @property
+    def own(self) -> range:
+        return self.ranks.share(self.pairs)
+
+    def gather(self, own: Tensor) -> Tensor:
+        return self.ranks.gather(own, self.pairs)
+
+    def sum(self, tensors: Sequence[Tensor]) -> list[Tensor]:
+        return self.ranks.sum(tensors)
+
+
+@dataclass(frozen=True)
 class Step:
     """Forward and backward of one batch; gradients are left in the network's parameters.
 
     Where normalization is per patch the trunk runs in chunks, which is exact: the last normalization, mining and the
     loss see the whole batch in float32 either way.
+
+    Each rank runs the trunk on its rows; what comes out is gathered, and every rank has the whole batch from there to
+    the loss. The gradient of its rows goes back through its trunk, and the parameters' gradients are added up. Batch
+    normalization inside the trunk exchanges its statistics (`WholeBatchNorm`).
     """
 
     network: PatchNetwork
@@ -48,28 +75,75 @@ class Step:
     trunk: Trunk
     precision: torch.dtype
     chunk: int | None  # None = the whole batch at once
+    ranks: Ranks = ALONE
+    cached: int | None = None  # patches whose graph is in memory at a time; None: all
 
     def __call__(
         self, batch: Batch, states: Mapping[str, State], moment: Moment | None = None
     ) -> tuple[Outcome, Described]:
         """What was seen, and the batch as it was described, detached."""
-        x, pairs = batch.x, batch.pairs
         apart = self.recipe.branches == "apart"
-        parts = torch.split(x, self.chunk or (pairs if apart else len(x)))
-        outputs = [self._layers(part) for part in parts]
+        keys = _row_keys(self.recipe.seed, moment, batch)
+        trunk = self._in_parts(batch, keys) if self.cached else _Graphs(self, batch, keys)
         # Cut here, the graph behind each chunk is freed as soon as its gradient has passed.
-        z, *maps = [_cut(tensors) for tensors in zip(*outputs, strict=True)]
-        heads = [self.network.head(view) for view in torch.split(z, pairs if apart else len(z))]
+        z, *maps = [self._whole(tensor, batch) for tensor in trunk.describe()]
+        views = torch.split(z, batch.pairs if apart else len(z))
+        heads = [self._head(*part) for part in zip(views, torch.split(keys, len(views[0])), strict=True)]
         described = self._described(torch.cat(heads), batch, maps, moment)
         total = total_loss(self.recipe.loss, described, self.recipe.reduction, states)
         outcome = _outcome(described, total)
         total.value.backward()  # type: ignore[no-untyped-call]
-        gradients = [torch.split(_gradient(leaf), [len(output[0]) for output in outputs]) for leaf in (z, *maps)]
-        while outputs:
-            output = outputs.pop()
-            behind = [gradient[len(outputs)] for gradient in gradients]
-            torch.autograd.backward(output, [g.to(tensor.dtype) for g, tensor in zip(behind, output, strict=True)])
-        return outcome, replace(described, raw=described.raw.detach(), unit=described.unit.detach(), maps={})
+        trunk.backward([_own(_gradient(leaf), batch) for leaf in (z, *maps)])
+        self._add_up_gradients()
+        bare = replace(described, raw=described.raw.detach(), unit=described.unit.detach(), maps={}, rows=None)
+        return outcome, bare
+
+    def _whole(self, own: Tensor, batch: Batch) -> Tensor:
+        """The rows of all ranks as a leaf of the graph: (views * pairs, d)."""
+        by_view = _wide(own).view(-1, len(batch.own), own.shape[1])
+        return self.ranks.gather(by_view, batch.pairs).flatten(0, 1).requires_grad_()
+
+    def _head(self, z: Tensor, keys: Tensor) -> Tensor:
+        self._drop_by(keys)
+        return self.network.head(z)
+
+    def _add_up_gradients(self) -> None:
+        """Over the ranks; of the head, which every rank has run on the whole batch, the first rank's."""
+        if self.ranks.size == 1:
+            return
+        head = {id(parameter) for parameter in self.network.last.parameters()}
+        known = [parameter for parameter in self.network.parameters() if parameter.grad is not None]
+        gradients = []
+        for parameter in known:
+            assert parameter.grad is not None
+            once = id(parameter) in head and not self.ranks.first
+            gradients.append(torch.zeros_like(parameter.grad) if once else parameter.grad)
+        for parameter, gradient in zip(known, self.ranks.sum(gradients), strict=True):
+            parameter.grad = gradient
+
+    def run(self, x: Tensor, keys: Tensor) -> tuple[Tensor, ...]:
+        """Some patches through the trunk: its output, then the layers that a term looks at."""
+        self._drop_by(keys)
+        return self._layers(x)
+
+    def _drop_by(self, keys: Tensor) -> None:
+        for layer in self.network.modules():
+            if isinstance(layer, RowDropout):
+                layer.keys = keys
+
+    def _in_parts(self, batch: Batch, keys: Tensor) -> "_Cached":
+        """The trunk of every branch described in parts."""
+        assert self.cached is not None
+        x, mine = batch.x, _own(keys, batch)
+        norms = [layer for layer in self.network.layers.modules() if isinstance(layer, WholeBatchNorm)]
+        step = self if not norms else replace(self, trunk=self.network.trunk)  # compiled, it would not stop at a norm
+        branch = len(batch.own) if self.recipe.branches == "apart" else len(x)
+        branches = []
+        for start in range(0, len(x), branch):
+            ends = [*range(start, start + branch, self.cached), start + branch]
+            parts = [slice(a, b) for a, b in pairwise(ends)]
+            branches.append(InParts(lambda part: step.run(x[part], mine[part]), parts, norms, self.ranks))
+        return _Cached(branches)
 
     def _described(self, raw: Tensor, batch: Batch, maps: list[Tensor], moment: Moment | None) -> Described:
         pairs = batch.pairs
@@ -81,6 +155,8 @@ class Step:
             raw_negatives=raw[2 * pairs :] if len(raw) > 2 * pairs else None,
             moment=moment,
             maps={name: layer[: 2 * pairs] for name, layer in zip(layers_of(self.recipe), maps, strict=True)},
+            generator=torch.Generator().manual_seed(_stream(self.recipe.seed, moment)),
+            rows=_OwnRows(self.ranks, pairs) if self.ranks.size > 1 else None,
         )
         if self.recipe.mining is not None:
             described = replace(described, negatives=self.recipe.mining(described))
@@ -95,7 +171,7 @@ class Step:
         self.network.eval()
         try:
             parts = torch.split(x, self.chunk or (_CANDIDATES if x.device.type == "cpu" else len(x)))
-            z = torch.cat([self._trunk(part).float() for part in parts])
+            z = torch.cat([_wide(self._trunk(part)) for part in parts])
             return unit_length(self.network.head(z))
         finally:
             self.network.train(was_training)
@@ -151,9 +227,63 @@ def check_loss(network: PatchNetwork, recipe: Recipe) -> None:
         total_loss(recipe.loss, step._described(x, Batch.of_pairs(x[: 2 * pairs]), maps, None), recipe.reduction, {})
 
 
-def _cut(tensors: tuple[Tensor, ...]) -> Tensor:
-    whole = torch.cat([tensor.detach() for tensor in tensors])
-    return (whole.float() if whole.dtype == torch.bfloat16 else whole).requires_grad_()
+class _Graphs:
+    """The trunk on this rank's rows, in chunks or branch by branch, with the graph of each kept until its gradient."""
+
+    def __init__(self, step: Step, batch: Batch, keys: Tensor) -> None:
+        branch = len(batch.own) if step.recipe.branches == "apart" else len(batch.x)
+        rows = torch.split(batch.x, step.chunk or branch), torch.split(_own(keys, batch), step.chunk or branch)
+        self.outputs = [step.run(*part) for part in zip(*rows, strict=True)]
+
+    def describe(self) -> list[Tensor]:
+        return _joined(self.outputs)
+
+    def backward(self, gradients: list[Tensor]) -> None:
+        split = [torch.split(gradient, [len(output[0]) for output in self.outputs]) for gradient in gradients]
+        while self.outputs:
+            output = self.outputs.pop()
+            behind = [gradient[len(self.outputs)] for gradient in split]
+            torch.autograd.backward(output, [g.to(tensor.dtype) for g, tensor in zip(behind, output, strict=True)])
+
+
+@dataclass(frozen=True)
+class _Cached:
+    """The same in parts, described twice."""
+
+    branches: list[InParts]
+
+    def describe(self) -> list[Tensor]:
+        return _joined([output for branch in self.branches for output in branch.describe()])
+
+    def backward(self, gradients: list[Tensor]) -> None:
+        for branch in self.branches:
+            branch.backward([tuple(gradient[part] for gradient in gradients) for part in branch.parts])
+
+
+def _wide(x: Tensor) -> Tensor:
+    return x.float() if x.dtype == torch.bfloat16 else x
+
+
+def _joined(outputs: list[tuple[Tensor, ...]]) -> list[Tensor]:
+    return [torch.cat([tensor.detach() for tensor in tensors]) for tensors in zip(*outputs, strict=True)]
+
+
+def _own(whole: Tensor, batch: Batch) -> Tensor:
+    """This rank's part of what there is for every patch of the batch, (views * pairs, ...)."""
+    by_view = whole.view(-1, batch.pairs, *whole.shape[1:])
+    return by_view[:, batch.own.start : batch.own.stop].flatten(0, 1)
+
+
+def _row_keys(seed: int, moment: Moment | None, batch: Batch) -> Tensor:
+    """A number below 2^32 for every patch of the batch, (views * pairs,): what dropout draws by."""
+    patches = np.arange(len(batch.x) // len(batch.own) * batch.pairs)
+    drawn = uniform(seed, np.array([0 if moment is None else int(moment.step) + 1]), patches)
+    return torch.from_numpy((drawn * 2**32).astype(np.int64)).to(batch.x.device)
+
+
+def _stream(seed: int, moment: Moment | None) -> int:
+    """What random choices of this step start from."""
+    return seed * 1_000_003 + (0 if moment is None else int(moment.step) + 1)
 
 
 def _gradient(leaf: Tensor) -> Tensor:
@@ -201,8 +331,9 @@ def choose_pairs(
 ) -> tuple[Batch, State]:
     """The pairs to train on, and the sampler's next state."""
     number = int(moment.step)
-    descriptors = step.candidates(batch.x)
-    by_row = descriptors.view(-1, batch.pairs, descriptors.shape[1]).transpose(0, 1)  # (pairs, views, dim)
+    descriptors = step.candidates(batch.x).view(-1, len(batch.own), batches.recipe.network.dim)
+    by_row = step.ranks.gather(descriptors, batch.pairs).transpose(0, 1)  # (pairs, views, dim)
     rng = np.random.default_rng([batches.recipe.seed, number, 2])
     draw, columns, state = chooser.choose(batch.draw, by_row, state, moment, rng)
-    return Batch(batches.cut(draw, number) if columns is None else batch.columns(columns), draw), state
+    x = batches.cut(draw, number) if columns is None else batch.columns(columns)
+    return Batch(x, draw, batch.rows), state
