@@ -42,6 +42,7 @@ class Described:
     moment: Moment | None = None  # None: no training, or its end
     maps: Mapping[str, Tensor] = field(default_factory=dict)  # flattened layers of the network (2n, features), by name
     generator: torch.Generator | None = None  # of random choices; None: torch's own, which dropout uses too
+    teacher: Tensor | None = None  # another describer's unit descriptors, a row for each row of `unit`
 
     @classmethod
     def of_pairs(
@@ -56,6 +57,7 @@ class Described:
         moment: Moment | None = None,
         maps: Mapping[str, Tensor] | None = None,
         generator: torch.Generator | None = None,
+        teacher: Tensor | None = None,
     ) -> "Described":
         """Row i of both (n, d) tensors shows the same point. Makes unit descriptors and mines, in float32 or float64.
 
@@ -66,7 +68,7 @@ class Described:
         raw = torch.cat([_widen(part) for part in parts])
         # The floor leaves every real descriptor exact and bounds the gradient of a zero one.
         unit = normalize(raw, dim=1, eps=1e-6)
-        batch = cls(raw, unit, len(raw_anchors), point_id, None, weights, moment, maps or {}, generator)
+        batch = cls(raw, unit, len(raw_anchors), point_id, None, weights, moment, maps or {}, generator, teacher)
         return batch if mining is None else replace(batch, negatives=mining(batch))
 
     @property

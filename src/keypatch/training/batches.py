@@ -13,6 +13,7 @@ from keypatch.networks import prepare
 from keypatch.patches import Classes, PatchSource
 from keypatch.sampling import Augmentation, Draw, turn_patches
 from keypatch.training.recipe import Recipe
+from keypatch.training.teaching import Teacher, teach
 
 _AHEAD = 2  # batches in waiting; making one takes a fraction of a step
 _AS_CUT = Augmentation(flips="none", detector_noise=0.0)
@@ -20,10 +21,14 @@ _AS_CUT = Augmentation(flips="none", detector_noise=0.0)
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """Network input (views * pairs, 1, size, size): all anchors, then all positives and so on; and what was drawn."""
+    """Network input (views * pairs, 1, size, size): all anchors, then all positives and so on; and what was drawn.
+
+    `teacher` (views * pairs, dim) are a teacher's descriptors of the same patches, where there is a teacher.
+    """
 
     x: Tensor
     draw: Draw
+    teacher: Tensor | None = None
 
     @classmethod
     def of_pairs(cls, x: Tensor) -> "Batch":
@@ -43,28 +48,30 @@ class Batch:
             return None
         return torch.from_numpy(classes).to(self.x.device)
 
-    def columns(self, columns: Tensor) -> Tensor:
-        """The input with other views: for each row those of `columns` (pairs, k)."""
+    def columns(self, columns: Tensor, draw: Draw) -> "Batch":
+        """The batch of `draw`, whose views are for each row those of `columns` (pairs, k)."""
         rows = torch.arange(self.pairs, device=columns.device)
         flat = (columns.T * self.pairs + rows).flatten().to(self.x.device)
-        return self.x[flat].contiguous(memory_format=torch.channels_last)
+        x = self.x[flat].contiguous(memory_format=torch.channels_last)
+        return Batch(x, draw, None if self.teacher is None else self.teacher[flat])
 
 
 @dataclass(frozen=True)
 class Batches:
-    """Batch `k` of a recipe on a data set: a pure function of the recipe, the data and k."""
+    """Batch `k` of a recipe on a data set: a pure function of the recipe, the data, the teacher and k."""
 
     recipe: Recipe
     source: PatchSource
     classes: Classes
     device: torch.device
+    teacher: Teacher | None = None
 
     def make(self, step: int) -> Batch:
         draw = self.recipe.sampler.draw(self.classes, self.recipe.seed, step)
-        return Batch(self.cut(draw, step, augmented=draw.pool is None), draw)  # a memory knows patches as they are
+        return self.cut(draw, step, augmented=draw.pool is None)  # a memory knows patches as they are
 
-    def cut(self, draw: Draw, step: int, augmented: bool = True) -> Tensor:
-        """The drawn patches as network input; empty places show the row's first patch."""
+    def cut(self, draw: Draw, step: int, augmented: bool = True) -> Batch:
+        """The batch of the drawn patches; empty places show the row's first patch."""
         recipe, preprocessing = self.recipe, self.recipe.network.preprocessing
         taken = self.source.take(np.where(draw.indices < 0, draw.indices[:, :1], draw.indices))
         if draw.turns is not None:
@@ -75,8 +82,9 @@ class Batches:
         patches = patches.to(self.device, non_blocking=True)
         augment = recipe.augment if augmented else _AS_CUT
         patches = augment(patches, preprocessing.patch_sigmas, np.random.default_rng([recipe.seed, step, 1]))
-        x = prepare(patches.transpose(0, 1).flatten(0, 1), preprocessing)
-        return x.contiguous(memory_format=torch.channels_last)
+        patches = patches.transpose(0, 1).flatten(0, 1)
+        x = prepare(patches, preprocessing).contiguous(memory_format=torch.channels_last)
+        return Batch(x, draw, None if self.teacher is None else teach(self.teacher, patches))
 
     def feed(self, start: int, stop: int) -> Iterator[Batch]:
         """Batches start..stop-1 in order; an error of the thread is raised here."""

@@ -29,6 +29,7 @@ from keypatch.training.recipe import TRAINED, Recipe
 from keypatch.training.recipe_files import recipe_from_toml, recipe_to_toml
 from keypatch.training.run_folder import Origin, Record, RunFolder, tensorboard_log
 from keypatch.training.step import CHUNK, Outcome, Step, check_loss, choose_pairs, chooser_of, layers_of
+from keypatch.training.teaching import Teacher, check_teacher, hash_of
 
 _LOG_SECONDS = 2.0
 _VALIDATIONS = 10  # over a run, the last at its end
@@ -46,11 +47,13 @@ def run_training(
     validate: Callable[[PatchNetwork], float] | None = None,
     trained_before: Sequence[TrainingSet] = (),
     origin: Origin | None = None,
+    teacher: Teacher | None = None,
 ) -> Path:
     """Train `recipe` on `source` into the run folder `out`; `weights` are a state dict to start from.
 
     They become the checkpoint of step 0, so that a run resumes from them whatever becomes of their file.
-    `trained_before` are the sets that those weights saw. `origin` is recorded in the folder of a new run.
+    `trained_before` are the sets that those weights, or the teacher, saw. `origin` is recorded in the folder of a new
+    run.
 
     Raises:
         Interrupted: Ctrl-C or SIGTERM, after saving a checkpoint.
@@ -60,7 +63,9 @@ def run_training(
         raise DataError(f"{out} holds no run to resume. Start it without --resume.")
     recipe_from_toml(recipe_to_toml(recipe), "The recipe", TRAINED)  # or nothing could read the run that it makes
     recipe.sampler.check(source.classes())
-    check_loss(recipe.network.build(), recipe)
+    if teacher is not None:
+        check_teacher(teacher, recipe)
+    check_loss(recipe.network.build(), recipe, teacher)
     device = choose_device(conditions.device)  # a wrong choice is told before anything is written
     choose_precision(conditions.precision, device)
     choose_compile(conditions.compile, device, per_patch=False)
@@ -77,19 +82,19 @@ def run_training(
         if resume:
             checkpoint = folder.resume(recipe)
         else:
-            checkpoint = _first(recipe, weights, training, source) if weights else None
+            checkpoint = _first(recipe, weights, training, _hashes(source, teacher)) if weights else None
             folder.start(recipe, origin, checkpoint)
         told = Progress.of(progress)
-        trainer = _Trainer(recipe, source, folder, told, conditions, validate, draw, checkpoint, training)
+        trainer = _Trainer(recipe, source, folder, told, conditions, validate, draw, checkpoint, training, teacher)
         trainer.train()
     return out
 
 
 def _first(
-    recipe: Recipe, weights: Mapping[str, Tensor], training: Sequence[TrainingSet], source: PatchSource
+    recipe: Recipe, weights: Mapping[str, Tensor], training: Sequence[TrainingSet], hashes: Mapping[str, str]
 ) -> Checkpoint:
     """The weights that a run starts from, as the checkpoint of step 0."""
-    origin = provenance(data=_hash(source)).to_json()
+    origin = provenance(**hashes).to_json()
     return Checkpoint(recipe, 0, 0.0, weights, {}, {}, {}, {}, origin, tuple(training))
 
 
@@ -143,6 +148,7 @@ class _Trainer:
         draw: Callable[[Record], None],
         checkpoint: Checkpoint | None,
         training: Sequence[TrainingSet],
+        teacher: Teacher | None = None,
     ) -> None:
         self.recipe, self.folder, self.progress, self.validate = recipe, folder, progress, validate
         self.conditions, self.draw = conditions, draw
@@ -151,8 +157,8 @@ class _Trainer:
         self.device = choose_device(conditions.device)
         if self.device.type == "cpu":
             keep_heap()
-        self.data_hash = _hash(source)
-        _check_same_data(checkpoint, self.data_hash)
+        self.hashes = _hashes(source, teacher)
+        _check_same_hashes(checkpoint, self.hashes)
         torch.manual_seed(recipe.seed)
         self.network: PatchNetwork = recipe.network.build().to(self.device)
         self.network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # missing in torch's stubs
@@ -166,7 +172,7 @@ class _Trainer:
             self.average = WeightAverage(self.network, recipe.average, checkpoint.average if checkpoint else None)
         self.start = checkpoint.step if checkpoint else 0
         self.seconds_before = checkpoint.seconds if checkpoint else 0.0
-        self.batches = Batches(recipe, source, source.classes(), self.device)
+        self.batches = Batches(recipe, source, source.classes(), self.device, teacher)
         self.step = self._make_step()
         self.loss_states = nested(checkpoint.loss_state, self.device) if checkpoint else {}
         self.chooser = chooser_of(recipe)
@@ -286,7 +292,7 @@ class _Trainer:
             average=self.average.tensors if self.average else {},
             loss_state=flat(self.loss_states),
             sampler_state=self.sampler_state,
-            provenance=provenance(data=self.data_hash).to_json(),
+            provenance=provenance(**self.hashes).to_json(),
             training=self.training,
         )
 
@@ -301,15 +307,22 @@ class _Trainer:
             "precision": str(self.step.precision).removeprefix("torch."),
             "device": str(self.device),
             "threads": torch.get_num_threads(),
-            "provenance": provenance(data=self.data_hash).to_json(),
+            "provenance": provenance(**self.hashes).to_json(),
         }
+        if self.batches.teacher is not None:
+            card["teacher"] = self.batches.teacher.name
         write_json(self.folder.path / "card.json", card)
 
 
-def _hash(source: PatchSource) -> str:
-    return sha256(source.point_id.tobytes()).hexdigest()
+def _hashes(source: PatchSource, teacher: Teacher | None) -> dict[str, str]:
+    """Of what a run is trained on besides its recipe: a resumed run must have the same."""
+    data = {"data": sha256(source.point_id.tobytes()).hexdigest()}
+    return data if teacher is None else {**data, "teacher": hash_of(teacher)}
 
 
-def _check_same_data(checkpoint: Checkpoint | None, data_hash: str) -> None:
-    if checkpoint and checkpoint.provenance.get("hashes", {}).get("data", data_hash) != data_hash:
+def _check_same_hashes(checkpoint: Checkpoint | None, hashes: Mapping[str, str]) -> None:
+    before = checkpoint.provenance.get("hashes", {}) if checkpoint else {}
+    if before.get("data", hashes["data"]) != hashes["data"]:
         raise DataError("The run was started on other data. To resume it, give the same --data, in the same order.")
+    if "teacher" in before and before["teacher"] != hashes.get("teacher"):
+        raise DataError("The run was started with another teacher. To resume it, name the same one with --teacher.")

@@ -17,6 +17,7 @@ from keypatch.sampling import Draw, RandomTriplets
 from keypatch.training.batches import Batch, Batches
 from keypatch.training.machine import Trunk
 from keypatch.training.recipe import Recipe
+from keypatch.training.teaching import Teacher
 
 # Patches per chunk on a CPU: activations stay in the cache, and compiling needs one shape. Compiled HyNet, AVX-512,
 # 512 pairs: 246 (32) and 248 (64) pairs/s in float32, 441 and 415 in bfloat16.
@@ -81,6 +82,7 @@ class Step:
             raw_negatives=raw[2 * pairs :] if len(raw) > 2 * pairs else None,
             moment=moment,
             maps={name: layer[: 2 * pairs] for name, layer in zip(layers_of(self.recipe), maps, strict=True)},
+            teacher=batch.teacher,
         )
         if self.recipe.mining is not None:
             described = replace(described, negatives=self.recipe.mining(described))
@@ -128,12 +130,12 @@ def layers_of(recipe: Recipe) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for term in recipe.loss for name in getattr(term, "layers", ())))
 
 
-def check_loss(network: PatchNetwork, recipe: Recipe) -> None:
+def check_loss(network: PatchNetwork, recipe: Recipe, teacher: Teacher | None = None) -> None:
     """Raises what the first step would raise, before anything is written.
 
     Raises:
         RecipeError: a term looks at a layer that the network does not have.
-        KeypatchError: a term needs negatives or third patches that the recipe does not give.
+        KeypatchError: a term needs negatives, third patches or a teacher that it is not given.
     """
     known = [name for name, _ in network.layers.named_children()]
     missing = [name for name in layers_of(recipe) if name not in known]
@@ -148,7 +150,10 @@ def check_loss(network: PatchNetwork, recipe: Recipe) -> None:
     maps = [x[: 2 * pairs] for _ in layers_of(recipe)]
     step = Step(network, recipe, network.trunk, torch.float32, None)
     with torch.no_grad():
-        total_loss(recipe.loss, step._described(x, Batch.of_pairs(x[: 2 * pairs]), maps, None), recipe.reduction, {})
+        batch = replace(
+            Batch.of_pairs(x[: 2 * pairs]), teacher=None if teacher is None else x.new_zeros(len(x), teacher.dim)
+        )
+        total_loss(recipe.loss, step._described(x, batch, maps, None), recipe.reduction, {})
 
 
 def _cut(tensors: tuple[Tensor, ...]) -> Tensor:
@@ -205,4 +210,4 @@ def choose_pairs(
     by_row = descriptors.view(-1, batch.pairs, descriptors.shape[1]).transpose(0, 1)  # (pairs, views, dim)
     rng = np.random.default_rng([batches.recipe.seed, number, 2])
     draw, columns, state = chooser.choose(batch.draw, by_row, state, moment, rng)
-    return Batch(batches.cut(draw, number) if columns is None else batch.columns(columns), draw), state
+    return batches.cut(draw, number) if columns is None else batch.columns(columns, draw), state
