@@ -80,11 +80,12 @@ def train(
     value = apply_settings(value, settings, TYPES)
     if pairs is not None:
         value = replace(value, pairs=pairs)
+    teacher = teacher if teacher is not None else origin.teacher
     origin = replace(
         origin,
         data=_places(data),
         validation=_lasting(validation) if validation is not None else origin.validation,
-        teacher=_lasting_name(teacher) if teacher is not None else origin.teacher,
+        teacher=_lasting_name(teacher) if teacher is not None else None,
         conditions=conditions or origin.conditions,
     )
     source = open_source(data if data is not None else (), origin.split, origin.allow_partial)
@@ -100,10 +101,10 @@ def train(
         conditions=origin.conditions,
         resume=resume is not None,
         weights=_weights(start_from, value) if start_from is not None and resume is None else None,
-        trained_before=_trained_before(start_from if resume is None else None, origin.teacher),
+        trained_before=_trained_before(start_from if resume is None else None, teacher),
         validate=_validation(origin.validation) if origin.validation is not None else None,
         origin=origin,
-        teacher=load(origin.teacher, origin.conditions.device) if origin.teacher is not None else None,
+        teacher=load(teacher, origin.conditions.device) if teacher is not None else None,
     )
 
 
