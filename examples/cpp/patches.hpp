@@ -59,7 +59,7 @@ private:
     }
 
     // Bilinear, rounded to a whole grey value; beyond the image its border is repeated. By hand, since warpAffine of
-    // OpenCV before 4.11 samples at steps of 1/32 pixel only.
+    // OpenCV 4 samples at steps of 1/32 pixel only.
     static int sample(const cv::Mat& image, double u, double v) {
         const double left = std::floor(u), top = std::floor(v), p = u - left, q = v - top;
         const auto column = [&](double at) { return static_cast<int>(std::clamp(at, 0.0, image.cols - 1.0)); };

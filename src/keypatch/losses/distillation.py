@@ -16,7 +16,7 @@ class Distillation:
     The student learns the teacher's own space, so descriptors of both can be compared with each other.
     """
 
-    weight: float = 1.0
+    weight: float = 4.0  # ours, tried beside 1 with HyNet's loss: docs/methods/small.md
     weighted: ClassVar[bool] = False  # every patch has its answer, however hard its pair is
 
     def __call__(self, batch: Described) -> Tensor:
