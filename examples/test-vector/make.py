@@ -1,6 +1,6 @@
 """Makes the test vector of the patch cutter in this folder: `python examples/test-vector/make.py`.
 
-image.pgm is a photograph (a part of scikit-image's "camera", in the public domain), keypoints.csv its keypoints, and
+image.pgm is a photograph (a part of scikit-image's "camera" by Lav Varshney, CC0), keypoints.csv its keypoints, and
 patches.pgm the patches of 32x32 that keypatch cuts at `patch_sigmas` 24, one below the other in the order of the
 keypoints. docs/conventions.md, "The cutter in full", says how to cut them.
 """

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from keypatch.errors import KeypatchError
-from keypatch.losses import Described, Distillation, Triplet, total_loss
+from keypatch.losses import Described, Distillation, LossModule, Triplet, total_loss
 from keypatch.losses.weighting import InverseDistance
 
 
@@ -58,3 +58,11 @@ def test_a_missing_teacher_and_one_of_another_dimension_are_named() -> None:
         Distillation()(Described.of_pairs(rows(4, 8, 0), rows(4, 8, 1)))
     with pytest.raises(KeypatchError, match=r"have 16 numbers, the student's 8.*network\.dim=16"):
         Distillation()(Described.of_pairs(rows(4, 8, 0), rows(4, 8, 1), teacher=rows(8, 16, 2)))
+    with pytest.raises(KeypatchError, match="a row for each of the 8 descriptors; found 4"):
+        Described.of_pairs(rows(4, 8, 0), rows(4, 8, 1), teacher=rows(4, 8, 2))
+
+
+def test_the_module_takes_a_teacher() -> None:
+    anchors, positives, teacher = rows(5, 8, 0), rows(5, 8, 1), rows(10, 8, 2)
+    expected = 4 * Distillation()(Described.of_pairs(anchors, positives, teacher=teacher)).mean()
+    assert torch.equal(LossModule(Distillation(weight=4.0))(anchors, positives, teacher=teacher), expected)

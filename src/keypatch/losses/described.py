@@ -61,11 +61,16 @@ class Described:
     ) -> "Described":
         """Row i of both (n, d) tensors shows the same point. Makes unit descriptors and mines, in float32 or float64.
 
-        `raw_negatives` (n, d) are third patches. Raises KeypatchError where a pair has no valid negative.
+        `raw_negatives` (n, d) are third patches, `teacher` has a row for each anchor, then each positive, then each of
+        these. Raises KeypatchError where a pair has no valid negative.
         """
         parts = [raw_anchors, raw_positives] if raw_negatives is None else [raw_anchors, raw_positives, raw_negatives]
         _check_shapes(parts, {"point_id": point_id, "weights": weights})
         raw = torch.cat([_widen(part) for part in parts])
+        if teacher is not None and len(teacher) != len(raw):
+            raise KeypatchError(
+                f"teacher must have a row for each of the {len(raw)} descriptors; found {len(teacher)}."
+            )
         # The floor leaves every real descriptor exact and bounds the gradient of a zero one.
         unit = normalize(raw, dim=1, eps=1e-6)
         batch = cls(raw, unit, len(raw_anchors), point_id, None, weights, moment, maps or {}, generator, teacher)
