@@ -10,12 +10,15 @@ import pytest
 import torch
 
 from keypatch.commands.train import open_source, train
-from keypatch.errors import DataError, RecipeError
+from keypatch.errors import DataError, KeypatchError, RecipeError
+from keypatch.losses import Distillation
 from keypatch.patches import open_patches
 from keypatch.progress import Progress
 from keypatch.recipes import find_recipe
 from keypatch.training.checkpoints import load_run_weights
 from keypatch.training.loop import Conditions
+from keypatch.training.run_folder import read_origin
+from keypatch.zoo.loading import load_training
 
 THIN = ("sampler.pairs=32", "network.width=4", "network.dim=16")
 
@@ -91,6 +94,33 @@ def test_weights_of_another_network_are_refused(
 ) -> None:
     with pytest.raises(RecipeError, match="holds a different network"):
         train("hardnet", small_set, tmp_path / "run", settings=(*THIN, setting), pairs=32, start_from=run_folder)
+
+
+def test_a_teacher_adds_its_term_is_remembered_and_found_again(
+    run_folder: Path, small_set: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Named by a relative path, the teacher is found from another working folder too."""
+    monkeypatch.chdir(run_folder.parent)
+    settings = (*THIN, "loss.Distillation.weight=0.5")
+    out = train("hardnet", small_set, tmp_path / "run", settings=settings, pairs=64, teacher=run_folder.name)
+    assert find_recipe(out).loss == (*find_recipe("hardnet").loss, Distillation(weight=0.5))
+    assert read_origin(out).teacher == str(run_folder)
+    assert json.loads((out / "card.json").read_text())["teacher"] == run_folder.name
+    seen = {each.identity for each in load_training(run_folder)}
+    assert seen and seen <= {each.identity for each in load_training(out)}
+    monkeypatch.chdir(tmp_path)
+    shutil.rmtree(out / "checkpoints")
+    assert train(resume=out) == out
+
+
+def test_teachers_that_do_not_fit_are_sentences(small_set: Path, tmp_path: Path) -> None:
+    with pytest.raises(KeypatchError, match=r"have 128 numbers, the student's 16.*network\.dim=128"):
+        train("hardnet", small_set, tmp_path / "run", settings=THIN, pairs=32, teacher="hynet-notredame")
+    with pytest.raises(RecipeError, match="rootsift describes patches 12 sigmas wide"):
+        train("hardnet", small_set, tmp_path / "run", settings=THIN, pairs=32, teacher="rootsift")
+    with pytest.raises(KeypatchError, match='no descriptor, run folder or weight file "nobody"'):
+        train("hardnet", small_set, tmp_path / "run", settings=THIN, pairs=32, teacher="nobody")
+    assert not (tmp_path / "run").exists()
 
 
 def test_the_validation_set_is_scored(small_set: Path, tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from keypatch.networks import (
     HyNet,
     L2Net,
     PatchNetwork,
+    SmallNet,
     SpreadOutNet,
     TFeat,
     has_fast_bfloat16,
@@ -38,6 +39,7 @@ SPECS: dict[str, Any] = {
     "hynet-instance": HyNet(dim=24, width=8, normalization="instance"),
     "central-surround": CentralSurround(dim=24, width=8),
     "embedding": EmbeddingNet(dim=24, width=8),
+    "small": SmallNet(),
 }
 NEEDS_BFLOAT16 = pytest.mark.skipif(not has_fast_bfloat16(torch.device("cpu")), reason="this processor has no bfloat16")
 

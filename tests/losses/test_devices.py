@@ -40,7 +40,15 @@ def step(device: str, miner: str, term: str) -> None:
     anchors, positives, third = on(device)
     point_id = torch.arange(16, device=device)
     maps = {"norm1": torch.cat([anchors, positives])}
-    batch = Described.of_pairs(anchors, positives, MINING[miner](), point_id=point_id, raw_negatives=third, maps=maps)
+    batch = Described.of_pairs(
+        anchors,
+        positives,
+        MINING[miner](),
+        point_id=point_id,
+        raw_negatives=third,
+        maps=maps,
+        teacher=torch.cat([anchors, positives, third]).detach(),
+    )
     total_loss((TERMS[term](),), batch).value.backward()  # type: ignore[no-untyped-call]
 
 

@@ -38,10 +38,11 @@ def term(request: pytest.FixtureRequest) -> AnyTerm:
 
 
 def described(anchors: Tensor, positives: Tensor, mining: Mining | None = MINER) -> Described:
-    """A batch as a training step makes it, the layers of the network included."""
+    """A batch as a training step makes it, the layers of the network and a teacher's descriptors included."""
     maps = {"norm1": 0.3 * torch.cat([anchors, positives]).tanh()}
     third = anchors.roll(1, 0)
-    return Described.of_pairs(anchors, positives, mining, raw_negatives=third, maps=maps)
+    teacher = torch.cat([anchors, positives, third]).detach().sign().double() / anchors.shape[1] ** 0.5
+    return Described.of_pairs(anchors, positives, mining, raw_negatives=third, maps=maps, teacher=teacher)
 
 
 def values_of(term: AnyTerm, batch: Described) -> Tensor:

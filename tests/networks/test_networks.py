@@ -17,6 +17,7 @@ from keypatch.networks import (
     HyNet,
     L2Net,
     Preprocessing,
+    SmallNet,
     SpreadOutNet,
     TFeat,
     prepare,
@@ -33,6 +34,7 @@ SMALL: dict[str, Any] = {
     "SpreadOutNet": SpreadOutNet(dim=24, width=8),
     "CentralSurround": CentralSurround(dim=24, width=8),
     "EmbeddingNet": EmbeddingNet(dim=24, width=8),
+    "SmallNet": SmallNet(dim=24, width=8),
 }
 VARIANTS: dict[str, Any] = {
     **SMALL,

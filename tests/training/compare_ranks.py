@@ -3,9 +3,9 @@
     torchrun --nproc-per-node 2 tests/training/compare_ranks.py OUT.json CASE...
 
 A case is a recipe's name and what is asked of it: "hardnet", "hardnet:pairs=5", "hardnet:cached", "hardnet:float32",
-"hardnet:local" (negatives mined among the rows of a rank alone, which must differ). The first rank writes, for each
-case, the largest relative difference over the steps of losses, gradients (norm of the difference over the norm), states
-of losses and samplers, and of the network at the end.
+"hardnet:taught" (with a teacher), "hardnet:local" (negatives mined among the rows of a rank alone, which must differ).
+The first rank writes, for each case, the largest relative difference over the steps of losses, gradients (norm of the
+difference over the norm), states of losses and samplers, and of the network at the end.
 """
 
 import json
@@ -18,15 +18,16 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from keypatch.losses import Described, Negatives, State
+from keypatch.losses import Described, Distillation, Negatives, State
 from keypatch.patches import PatchSet
 from keypatch.progress import Progress
 from keypatch.recipes import RECIPES
 from keypatch.sampling import AdaptivePairs, Draw
 from keypatch.training import Recipe
-from keypatch.training.batches import Batches
+from keypatch.training.batches import Batch, Batches
 from keypatch.training.conditions import Conditions
 from keypatch.training.loop import _Trainer
 from keypatch.training.ranks import ALONE, Ranks, join_ranks
@@ -53,8 +54,22 @@ class LocalHardest:
 
 @dataclass(frozen=True)
 class DoubleBatches(Batches):
-    def cut(self, draw: Draw, step: int, augmented: bool = True) -> Tensor:
-        return super().cut(draw, step, augmented).double()
+    def cut(self, whole: Draw, step: int, augmented: bool = True) -> Batch:
+        batch = super().cut(whole, step, augmented)
+        return replace(batch, x=batch.x.double())
+
+
+@dataclass(frozen=True)
+class Projection:
+    """A teacher: patches seen in directions drawn once."""
+
+    dim: int
+    patch_sigmas: float
+    name: str = "projection"
+
+    def describe(self, patches: NDArray[np.uint8]) -> NDArray[np.float32]:
+        directions = np.random.default_rng(0).normal(size=(patches[0].size, self.dim))
+        return np.asarray((patches.reshape(len(patches), -1) / 255.0) @ directions, np.float32)
 
 
 def small_set() -> PatchSet:
@@ -72,16 +87,19 @@ def narrow(recipe: Recipe, pairs: int) -> Recipe:
     return replace(recipe, network=replace(recipe.network, width=4), sampler=sampler, pairs=STEPS * pairs)  # type: ignore[call-arg]
 
 
-def trainer_of(recipe: Recipe, ranks: Ranks, cached: int | None, double: bool) -> _Trainer:
+def trainer_of(
+    recipe: Recipe, ranks: Ranks, cached: int | None, double: bool, teacher: Projection | None = None
+) -> _Trainer:
     conditions = Conditions(device="cpu", precision="float32", compile="off", cache_gradients=cached)
     source, out = small_set(), Path("nowhere")
+    log: Any = lambda record: None  # noqa: E731
     trainer = _Trainer(
-        recipe, source, None, Progress(), conditions, None, lambda record: None, None, (), ranks=ranks, out=out
+        recipe, source, None, Progress(), conditions, None, log, None, (), ranks=ranks, out=out, teacher=teacher
     )
     if double:
         trainer.network.double()
         trainer.average = None  # of float32 weights
-        trainer.batches = DoubleBatches(recipe, source, source.classes(), trainer.device, ranks)
+        trainer.batches = DoubleBatches(recipe, source, source.classes(), trainer.device, ranks, teacher)
     trainer.network.train()
     return trainer
 
@@ -90,9 +108,13 @@ def compare(case: str, ranks: Ranks) -> dict[str, float]:
     name, _, asked = case.partition(":")
     pairs = int(asked.removeprefix("pairs=")) if asked.startswith("pairs=") else PAIRS
     recipe = narrow(RECIPES[name], pairs)
-    alone = trainer_of(recipe, ALONE, None, double=asked != "float32")
+    teacher = None
+    if asked == "taught":
+        recipe = replace(recipe, loss=(*recipe.loss, Distillation()))
+        teacher = Projection(recipe.network.dim, recipe.network.preprocessing.patch_sigmas)
+    alone = trainer_of(recipe, ALONE, None, asked != "float32", teacher)
     shared = replace(recipe, mining=LocalHardest(ranks)) if asked == "local" else recipe
-    together = trainer_of(shared, ranks, 4 if asked == "cached" else None, double=asked != "float32")
+    together = trainer_of(shared, ranks, 4 if asked == "cached" else None, asked != "float32", teacher)
     largest = {"loss": 0.0, "gradient": 0.0, "state": 0.0}
     # one step in float32: learning rates of 10 blow its rounding up from step to step
     for step in range(1 if asked == "float32" else STEPS):

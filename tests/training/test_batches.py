@@ -33,18 +33,19 @@ def input_of(patches: NDArray[np.uint8], recipe: Recipe) -> Tensor:
 def test_columns_are_the_pixels_of_those_views(k: int) -> None:
     rng = np.random.default_rng(0)
     x = torch.randn(4 * 6, 1, 3, 3)
-    batch = Batch(x, Draw(np.arange(24).reshape(4, 6).T, np.arange(6)))
+    batch = Batch(x, Draw(np.arange(24).reshape(4, 6).T, np.arange(6)), teacher=x[:, 0, 0])
     columns = rng.integers(0, 4, (6, k))
-    taken = batch.columns(torch.from_numpy(columns))
-    assert taken.shape == (6 * k, 1, 3, 3)
+    taken = batch.columns(torch.from_numpy(columns), batch.draw)
+    assert taken.x.shape == (6 * k, 1, 3, 3) and taken.teacher is not None
     for row in range(6):
         for view in range(k):
-            assert torch.equal(taken[view * 6 + row], x[columns[row, view] * 6 + row])
+            assert torch.equal(taken.x[view * 6 + row], x[columns[row, view] * 6 + row])
+    assert torch.equal(taken.teacher, taken.x[:, 0, 0])
 
 
 def test_columns_follow_the_input_to_its_device() -> None:
     batch = Batch(torch.empty(12, 1, 3, 3, device="meta"), Draw(np.zeros((6, 2), np.int64), np.arange(6)))
-    assert batch.columns(torch.zeros(6, 3, dtype=torch.int64)).shape == (18, 1, 3, 3)
+    assert batch.columns(torch.zeros(6, 3, dtype=torch.int64), batch.draw).x.shape == (18, 1, 3, 3)
 
 
 def test_point_ids_are_given_only_where_rows_share_a_point() -> None:
@@ -73,7 +74,7 @@ def test_the_input_holds_all_anchors_then_all_positives_and_so_on(
 
 def test_patches_are_turned_and_empty_places_show_the_first_patch(batches: Batches) -> None:
     draw = Draw(np.array([[4, 9, -1], [30, -1, -1]]), np.arange(2), np.array([[0.0, 20.0, 0.0], [-15.0, 0.0, 0.0]]))
-    x = batches.cut(draw, 0)
+    x = batches.cut(draw, 0).x
     shown = [(0, 0, 4, 0.0), (0, 1, 9, 20.0), (0, 2, 4, 0.0), (1, 0, 30, -15.0), (1, 1, 30, 0.0), (1, 2, 30, 0.0)]
     for row, view, index, angle in shown:
         patch = turn_patches(batches.source.take(np.array([index])), np.array([angle]))[0]

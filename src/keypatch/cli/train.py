@@ -40,6 +40,10 @@ def train(
         Path | None, typer.Option(help="Resume the run in this folder, which says what it was started with.")
     ] = None,
     start_from: Annotated[str | None, typer.Option("--from", help="Start from the weights of this descriptor.")] = None,
+    teacher: Annotated[
+        str | None,
+        typer.Option(help="Descriptor to distil: a loss term draws the network's towards it."),
+    ] = None,
     validation: Annotated[str | None, typer.Option(help="Patch set with pair lists, scored during training.")] = None,
     split: Annotated[
         str | None, typer.Option(help="Train on the training part of this HPatches split: a, b or c.")
@@ -62,6 +66,7 @@ def train(
             pairs=pairs,
             validation=validation,
             start_from=start_from,
+            teacher=teacher,
             split=split,
             allow_partial=allow_partial,
             resume=resume,

@@ -8,11 +8,13 @@ from torch import Tensor
 
 from keypatch.errors import DataError, RecipeError
 from keypatch.files import safe_name
+from keypatch.losses import Distillation
 from keypatch.patches import PatchSet, join_sets, open_patches
 from keypatch.patches.layouts import EMBEDDED
 from keypatch.patches.online_products import choose_list
 from keypatch.patches.patch_set import JoinedSets
 from keypatch.patches.phototour import find_pair_lists
+from keypatch.patches.sources import TrainingSet
 from keypatch.progress import Callback, Progress
 from keypatch.recipes import find_recipe
 from keypatch.settings import apply_settings
@@ -23,7 +25,7 @@ from keypatch.training.ranks import join_ranks
 from keypatch.training.recipe import TYPES
 from keypatch.training.run_folder import Origin, read_origin
 from keypatch.training.validation import Validation
-from keypatch.zoo.loading import load_network, load_training
+from keypatch.zoo.loading import load, load_network, load_training, names
 
 Data = str | Path | PatchSet
 
@@ -38,6 +40,7 @@ def train(
     pairs: int | None = None,
     validation: str | Path | None = None,
     start_from: str | Path | None = None,
+    teacher: str | Path | None = None,
     split: str | None = None,
     allow_partial: bool = False,
     resume: str | Path | None = None,
@@ -52,6 +55,7 @@ def train(
     conditions: how it is computed, and what is kept of the run.
     validation: a folder with pair lists, scored ten times during the run and never used otherwise.
     start_from: a zoo name, run folder, checkpoint or weight file whose network is of the recipe's shape.
+    teacher: any descriptor; the loss then also draws the network's descriptors towards the teacher's (`Distillation`).
     split: train on the training part of this HPatches split.
     allow_partial: accept a PhotoTour set copied in part.
     resume: a run folder. It says all the rest itself; on a CPU with one thread the run ends with the bits of an
@@ -76,13 +80,18 @@ def train(
             data = data if data is not None else _data_of(Path(resume), origin)
         if recipe is None:
             raise RecipeError("No recipe given. Name one of `keypatch list recipes`, or a run folder with --resume.")
-        value = apply_settings(recipe if isinstance(recipe, Recipe) else find_recipe(recipe), settings, TYPES)
+        value = recipe if isinstance(recipe, Recipe) else find_recipe(recipe)
+        if teacher is not None and not any(isinstance(term, Distillation) for term in value.loss):
+            value = replace(value, loss=(*value.loss, Distillation()))
+        value = apply_settings(value, settings, TYPES)
         if pairs is not None:
             value = replace(value, pairs=pairs)
+        teacher = teacher if teacher is not None else origin.teacher
         origin = replace(
             origin,
             data=_places(data),
             validation=_lasting(validation) if validation is not None else origin.validation,
+            teacher=_lasting_name(teacher) if teacher is not None else None,
             conditions=conditions or origin.conditions,
         )
         source = open_source(data if data is not None else (), origin.split, origin.allow_partial)
@@ -98,10 +107,11 @@ def train(
             conditions=origin.conditions,
             resume=resume is not None,
             weights=_weights(start_from, value) if start_from is not None and resume is None else None,
-            trained_before=load_training(start_from) if start_from is not None and resume is None else (),
+            trained_before=_trained_before(start_from if resume is None else None, teacher),
             validate=_validation(origin.validation) if origin.validation is not None else None,
             origin=origin,
             ranks=ranks,
+            teacher=load(teacher, str(ranks.device(origin.conditions.device))) if teacher is not None else None,
         )
 
 
@@ -134,6 +144,17 @@ def _places(data: Data | JoinedSets | Sequence[Data] | None) -> tuple[str, ...]:
 def _lasting(place: str | Path) -> str:
     """A place that means the same in another working folder."""
     return str(place) if str(place) in EMBEDDED else str(Path(place).absolute())
+
+
+def _lasting_name(descriptor: str | Path) -> str:
+    """The same of a descriptor, which may have a name in the zoo."""
+    return str(descriptor) if descriptor in [card.name for card in names()] else _lasting(descriptor)
+
+
+def _trained_before(*descriptors: str | Path | None) -> list[TrainingSet]:
+    """The sets that these saw, each once."""
+    seen = [each for name in descriptors if name is not None for each in load_training(name)]
+    return list({each.identity: each for each in seen}.values())
 
 
 def open_source(

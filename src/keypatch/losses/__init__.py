@@ -8,6 +8,7 @@ from keypatch.losses.batch_softmax import BatchSoftmax
 from keypatch.losses.contrastive import Contrastive
 from keypatch.losses.correlation import Correlation
 from keypatch.losses.described import Described, Moment
+from keypatch.losses.distillation import Distillation
 from keypatch.losses.dynamic_margin import DynamicMargin
 from keypatch.losses.gradient_modulation import GradientModulation
 from keypatch.losses.hardest_bits import HardestBits
@@ -74,6 +75,7 @@ _OURS: dict[str, type] = {
         NPairHinge,
         Lifted,
         AveragePrecision,
+        Distillation,
         MetricLearning,
     )
 }
@@ -94,6 +96,7 @@ __all__ = [
     "Contrastive",
     "Correlation",
     "Described",
+    "Distillation",
     "DynamicMargin",
     "Euclidean",
     "GradientModulation",

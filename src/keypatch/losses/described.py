@@ -45,6 +45,7 @@ class Described:
     maps: Mapping[str, Tensor] = field(default_factory=dict)  # flattened layers of the network (2n, features), by name
     generator: torch.Generator | None = None  # of random choices; None: torch's own, of the device
     rows: Rows | None = None  # which pairs are this process's, where several share the batch; None: all
+    teacher: Tensor | None = None  # another describer's unit descriptors, a row for each row of `unit`
 
     @classmethod
     def of_pairs(
@@ -60,17 +61,23 @@ class Described:
         maps: Mapping[str, Tensor] | None = None,
         generator: torch.Generator | None = None,
         rows: Rows | None = None,
+        teacher: Tensor | None = None,
     ) -> "Described":
         """Row i of both (n, d) tensors shows the same point. Makes unit descriptors and mines, in float32 or float64.
 
-        `raw_negatives` (n, d) are third patches. Raises KeypatchError where a pair has no valid negative.
+        `raw_negatives` (n, d) are third patches, `teacher` has a row for each anchor, then each positive, then each of
+        these. Raises KeypatchError where a pair has no valid negative.
         """
         parts = [raw_anchors, raw_positives] if raw_negatives is None else [raw_anchors, raw_positives, raw_negatives]
         _check_shapes(parts, {"point_id": point_id, "weights": weights})
         raw = torch.cat([_widen(part) for part in parts])
+        if teacher is not None and len(teacher) != len(raw):
+            raise KeypatchError(
+                f"teacher must have a row for each of the {len(raw)} descriptors; found {len(teacher)}."
+            )
         # The floor leaves every real descriptor exact and bounds the gradient of a zero one.
         unit = normalize(raw, dim=1, eps=1e-6)
-        batch = cls(raw, unit, len(raw_anchors), point_id, None, weights, moment, maps or {}, generator, rows)
+        batch = cls(raw, unit, len(raw_anchors), point_id, None, weights, moment, maps or {}, generator, rows, teacher)
         return batch if mining is None else replace(batch, negatives=mining(batch))
 
     @property

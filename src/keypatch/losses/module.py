@@ -36,6 +36,7 @@ class LossModule(nn.Module):
         *,
         raw_negatives: Tensor | None = None,
         weights: Tensor | None = None,
+        teacher: Tensor | None = None,
     ) -> Tensor:
         """The loss () of raw descriptors (n, d), row i of both showing the same point."""
         batch = Described.of_pairs(
@@ -46,6 +47,7 @@ class LossModule(nn.Module):
             raw_negatives=raw_negatives,
             weights=weights,
             moment=moment,
+            teacher=teacher,
         )
         total = total_loss(tuple(self.terms.values()), batch, self.reduction, self._states(batch.unit))
         if self.training and torch.is_grad_enabled():

@@ -9,6 +9,7 @@ from keypatch.networks.l2net import HARDNET_INPUT, SOSNET_INPUT, L2Net
 from keypatch.networks.patch_network import NetworkSpec, PatchNetwork, unit_length
 from keypatch.networks.preprocessing import Preprocessing, prepare
 from keypatch.networks.published import load_published
+from keypatch.networks.small import SmallNet
 from keypatch.networks.spread_out import SPREAD_OUT_INPUT, SpreadOutNet
 from keypatch.networks.table import NETWORKS, spec_from_dict, spec_to_dict
 from keypatch.networks.tfeat import TFEAT_INPUT, TFeat
@@ -32,6 +33,7 @@ __all__ = [
     "NetworkSpec",
     "PatchNetwork",
     "Preprocessing",
+    "SmallNet",
     "SpreadOutNet",
     "TFeat",
     "choose_device",

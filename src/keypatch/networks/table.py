@@ -9,6 +9,7 @@ from keypatch.networks.hardnet8 import HardNet8
 from keypatch.networks.hynet import HyNet
 from keypatch.networks.l2net import L2Net
 from keypatch.networks.patch_network import NetworkSpec
+from keypatch.networks.small import SmallNet
 from keypatch.networks.spread_out import SpreadOutNet
 from keypatch.networks.tfeat import TFeat
 from keypatch.parts import table
@@ -16,7 +17,10 @@ from keypatch.settings import Types, checked, to_plain
 
 NETWORKS: dict[str, type[Any]] = table(
     "network",
-    {kind.__name__: kind for kind in (L2Net, HyNet, HardNet8, TFeat, SpreadOutNet, CentralSurround, EmbeddingNet)},
+    {
+        kind.__name__: kind
+        for kind in (L2Net, HyNet, HardNet8, TFeat, SpreadOutNet, CentralSurround, EmbeddingNet, SmallNet)
+    },
 )
 NETWORK_TYPES: Types = {NetworkSpec: NETWORKS}
 

@@ -17,6 +17,7 @@ from keypatch.recipes import (
     l2net,
     scale_aware,
     sdgmnet,
+    small,
     sosnet,
     tfeat,
 )
@@ -40,6 +41,7 @@ PAPERS: dict[str, tuple[tuple[Recipe, str], ...]] = {
     "Scale-aware triplet networks (Keller et al., CVPR 2018)": scale_aware.RECIPES,
     "SDGMNet (Ma and Deng, 2021)": sdgmnet.RECIPES,
     "Spread-out descriptors, GOR (Zhang et al., ICCV 2017), and its base losses": gor.RECIPES,
+    "Small network": small.RECIPES,
     "SOSNet (Tian et al., CVPR 2019)": sosnet.RECIPES,
     "Parts of several papers": combinations.RECIPES,
     "TFeat (Balntas et al., BMVC 2016)": tfeat.RECIPES,

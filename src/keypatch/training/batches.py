@@ -14,6 +14,7 @@ from keypatch.patches import Classes, PatchSource
 from keypatch.sampling import Augmentation, Draw, turn_patches
 from keypatch.training.ranks import ALONE, Ranks
 from keypatch.training.recipe import Recipe
+from keypatch.training.teaching import Teacher, teach
 
 _AHEAD = 2  # batches in waiting; making one takes a fraction of a step
 _AS_CUT = Augmentation(flips="none", detector_noise=0.0)
@@ -23,12 +24,14 @@ _AS_CUT = Augmentation(flips="none", detector_noise=0.0)
 class Batch:
     """Network input (views * own pairs, 1, size, size): all anchors, then all positives and so on; and what was drawn.
 
-    `draw` is of the whole batch; `own` are the rows of it that are this rank's, all where there is one rank.
+    `draw` is of the whole batch; `rows` are those of it that are this rank's, all where there is one rank. `teacher`
+    (views * own pairs, dim) are a teacher's descriptors of the same patches, where there is a teacher.
     """
 
     x: Tensor
     draw: Draw
     rows: range | None = None
+    teacher: Tensor | None = None
 
     @classmethod
     def of_pairs(cls, x: Tensor) -> "Batch":
@@ -53,17 +56,18 @@ class Batch:
             return None
         return torch.from_numpy(classes).to(self.x.device)
 
-    def columns(self, columns: Tensor) -> Tensor:
-        """The input with other views: for each row those of `columns` (pairs, k), of the whole batch."""
+    def columns(self, columns: Tensor, draw: Draw) -> "Batch":
+        """The batch of `draw`, whose views are for each row those of `columns` (pairs, k), of the whole batch."""
         mine = columns[self.own.start : self.own.stop]
         rows = torch.arange(len(mine), device=columns.device)
         flat = (mine.T * len(mine) + rows).flatten().to(self.x.device)
-        return self.x[flat].contiguous(memory_format=torch.channels_last)
+        x = self.x[flat].contiguous(memory_format=torch.channels_last)
+        return Batch(x, draw, self.rows, None if self.teacher is None else self.teacher[flat])
 
 
 @dataclass(frozen=True)
 class Batches:
-    """Batch `k` of a recipe on a data set: a pure function of the recipe, the data and k.
+    """Batch `k` of a recipe on a data set: a pure function of the recipe, the data, the teacher and k.
 
     Every rank draws the whole batch, which is cheap, and reads and changes its own rows.
     """
@@ -73,18 +77,18 @@ class Batches:
     classes: Classes
     device: torch.device
     ranks: Ranks = ALONE
+    teacher: Teacher | None = None
 
     def make(self, step: int) -> Batch:
         draw = self.recipe.sampler.draw(self.classes, self.recipe.seed, step)
-        x = self.cut(draw, step, augmented=draw.pool is None)  # a memory knows patches as they are
-        return Batch(x, draw, self.ranks.share(len(draw.indices)))
+        return self.cut(draw, step, augmented=draw.pool is None)  # a memory knows patches as they are
 
-    def cut(self, draw: Draw, step: int, augmented: bool = True) -> Tensor:
-        """This rank's rows of the draw as network input; empty places show the row's first patch."""
+    def cut(self, whole: Draw, step: int, augmented: bool = True) -> Batch:
+        """The batch with this rank's rows of what was drawn; empty places show the row's first patch."""
         recipe, preprocessing = self.recipe, self.recipe.network.preprocessing
-        n = len(draw.indices)
+        n = len(whole.indices)
         rows = self.ranks.share(n)
-        draw = draw.part(slice(rows.start, rows.stop))
+        draw = whole.part(slice(rows.start, rows.stop))
         taken = self.source.take(np.where(draw.indices < 0, draw.indices[:, :1], draw.indices))
         if draw.turns is not None:
             taken = turn_patches(taken, draw.turns)
@@ -95,8 +99,9 @@ class Batches:
         augment = recipe.augment if augmented else _AS_CUT
         rng = np.random.default_rng([recipe.seed, step, 1])
         patches = augment(patches, preprocessing.patch_sigmas, rng, rows, n)
-        x = prepare(patches.transpose(0, 1).flatten(0, 1), preprocessing)
-        return x.contiguous(memory_format=torch.channels_last)
+        patches = patches.transpose(0, 1).flatten(0, 1)
+        x = prepare(patches, preprocessing).contiguous(memory_format=torch.channels_last)
+        return Batch(x, whole, rows, None if self.teacher is None else teach(self.teacher, patches))
 
     def feed(self, start: int, stop: int) -> Iterator[Batch]:
         """Batches start..stop-1 in order; an error of the thread is raised here."""

@@ -30,6 +30,7 @@ from keypatch.training.recipe import TRAINED, Recipe
 from keypatch.training.recipe_files import recipe_from_toml, recipe_to_toml
 from keypatch.training.run_folder import Origin, Record, RunFolder, tensorboard_log
 from keypatch.training.step import CHUNK, Outcome, Step, check_loss, choose_pairs, chooser_of, layers_of
+from keypatch.training.teaching import Teacher, check_teacher, hash_of
 from keypatch.training.whole_batch import see_whole_batch
 
 _LOG_SECONDS = 2.0
@@ -49,12 +50,13 @@ def run_training(
     trained_before: Sequence[TrainingSet] = (),
     origin: Origin | None = None,
     ranks: Ranks = ALONE,
+    teacher: Teacher | None = None,
 ) -> Path:
     """Train `recipe` on `source` into the run folder `out`; `weights` are a state dict to start from.
 
     They become the checkpoint of step 0, so that a run resumes from them whatever becomes of their file.
-    `trained_before` are the sets that those weights saw. `origin` is recorded in the folder of a new run. Of several
-    `ranks` the first writes the folder and reports; a run that torchrun has started again resumes.
+    `trained_before` are the sets that those weights, or the teacher, saw. `origin` is recorded in the folder of a new
+    run. Of several `ranks` the first writes the folder and reports; a run that torchrun has started again resumes.
 
     Raises:
         Interrupted: Ctrl-C or SIGTERM, after saving a checkpoint.
@@ -65,8 +67,10 @@ def run_training(
         raise DataError(f"{out} holds no run to resume. Start it without --resume.")
     recipe_from_toml(recipe_to_toml(recipe), "The recipe", TRAINED)  # or nothing could read the run that it makes
     recipe.sampler.check(source.classes())
-    check_loss(recipe.network.build(), recipe)
-    _check_ranks(recipe, source, ranks)
+    if teacher is not None:
+        check_teacher(teacher, recipe)
+    check_loss(recipe.network.build(), recipe, teacher)
+    _check_ranks(recipe, _hashes(source, teacher), ranks)
     device = ranks.device(conditions.device)  # a wrong choice is told before anything is written
     choose_precision(conditions.precision, device)
     choose_compile(conditions.compile, device, per_patch=False)
@@ -83,28 +87,40 @@ def run_training(
             if resume or (is_restarted() and folder.is_of_this_launch()):
                 checkpoint = folder.resume(recipe)
             else:
-                checkpoint = _first(recipe, weights, training, source) if weights else None
+                checkpoint = _first(recipe, weights, training, _hashes(source, teacher)) if weights else None
                 folder.start(recipe, origin, checkpoint)
             folder.sign()
         checkpoint = ranks.from_first(checkpoint)
         told = ranks.progress(Progress.of(progress))
         trainer = _Trainer(
-            recipe, source, folder, told, conditions, validate, draw, checkpoint, training, ranks=ranks, out=out
+            recipe,
+            source,
+            folder,
+            told,
+            conditions,
+            validate,
+            draw,
+            checkpoint,
+            training,
+            ranks=ranks,
+            out=out,
+            teacher=teacher,
         )
         trainer.train()
     return out
 
 
-def _check_ranks(recipe: Recipe, source: PatchSource, ranks: Ranks) -> None:
-    """Raises KeypatchError unless every rank has rows to work on, and the same recipe and data as the others."""
+def _check_ranks(recipe: Recipe, hashes: Mapping[str, str], ranks: Ranks) -> None:
+    """Raises KeypatchError unless every rank has rows to work on, and the recipe, data and teacher of the others."""
     if recipe.sampler.pairs < ranks.size:
         raise RecipeError(
             f"A batch of {recipe.sampler.pairs} pairs cannot be shared by {ranks.size} ranks. Start fewer, or raise "
             "--set sampler.pairs."
         )
-    for rank, (other, data) in enumerate(ranks.gather_values((recipe_to_toml(recipe), _hash(source)))):
-        if other != recipe_to_toml(recipe) or data != _hash(source):
-            what = "another recipe" if other != recipe_to_toml(recipe) else "other data"
+    own = {"recipe": recipe_to_toml(recipe), **hashes}
+    for rank, other in enumerate(ranks.gather_values(own)):
+        if differs := sorted(name for name in own.keys() | other.keys() if own.get(name) != other.get(name)):
+            what = ", ".join(f"another {name}" if name != "data" else "other data" for name in differs)
             raise DataError(f"Rank {rank} of this training has {what} than rank {ranks.rank}. Give all ranks the same.")
 
 
@@ -122,10 +138,10 @@ def _resumable(out: Path, conditions: Conditions) -> Iterator[None]:
 
 
 def _first(
-    recipe: Recipe, weights: Mapping[str, Tensor], training: Sequence[TrainingSet], source: PatchSource
+    recipe: Recipe, weights: Mapping[str, Tensor], training: Sequence[TrainingSet], hashes: Mapping[str, str]
 ) -> Checkpoint:
     """The weights that a run starts from, as the checkpoint of step 0."""
-    origin = provenance(data=_hash(source)).to_json()
+    origin = provenance(**hashes).to_json()
     return Checkpoint(recipe, 0, 0.0, weights, {}, {}, {}, {}, origin, tuple(training))
 
 
@@ -182,6 +198,7 @@ class _Trainer:
         *,
         ranks: Ranks,
         out: Path,
+        teacher: Teacher | None = None,
     ) -> None:
         self.recipe, self.folder, self.progress, self.validate = recipe, folder, progress, validate
         self.conditions, self.draw, self.ranks, self.out = conditions, draw, ranks, out
@@ -192,8 +209,8 @@ class _Trainer:
             torch.cuda.set_device(self.device)
         if self.device.type == "cpu":
             keep_heap()
-        self.data_hash = _hash(source)
-        _check_same_data(checkpoint, self.data_hash)
+        self.hashes = _hashes(source, teacher)
+        _check_same_hashes(checkpoint, self.hashes)
         torch.manual_seed(recipe.seed)
         self.network: PatchNetwork = recipe.network.build().to(self.device)
         see_whole_batch(self.network, self.network.layers, ranks, in_parts=conditions.cache_gradients is not None)
@@ -210,7 +227,7 @@ class _Trainer:
             self.average = WeightAverage(self.network, recipe.average, checkpoint.average if checkpoint else None)
         self.start = checkpoint.step if checkpoint else 0
         self.seconds_before = checkpoint.seconds if checkpoint else 0.0
-        self.batches = Batches(recipe, source, source.classes(), self.device, ranks)
+        self.batches = Batches(recipe, source, source.classes(), self.device, ranks, teacher)
         self.step = self._make_step()
         self.loss_states = nested(checkpoint.loss_state, self.device) if checkpoint else {}
         self.chooser = chooser_of(recipe)
@@ -337,7 +354,7 @@ class _Trainer:
             average=self.average.tensors if self.average else {},
             loss_state=flat(self.loss_states),
             sampler_state=self.sampler_state,
-            provenance=provenance(data=self.data_hash).to_json(),
+            provenance=provenance(**self.hashes).to_json(),
             training=self.training,
         )
 
@@ -355,15 +372,22 @@ class _Trainer:
             "device": str(self.device),
             "threads": torch.get_num_threads(),
             "ranks": self.ranks.size,
-            "provenance": provenance(data=self.data_hash).to_json(),
+            "provenance": provenance(**self.hashes).to_json(),
         }
+        if self.batches.teacher is not None:
+            card["teacher"] = self.batches.teacher.name
         write_json(self.folder.path / "card.json", card)
 
 
-def _hash(source: PatchSource) -> str:
-    return sha256(source.point_id.tobytes()).hexdigest()
+def _hashes(source: PatchSource, teacher: Teacher | None) -> dict[str, str]:
+    """Of what a run is trained on besides its recipe: a resumed run must have the same."""
+    data = {"data": sha256(source.point_id.tobytes()).hexdigest()}
+    return data if teacher is None else {**data, "teacher": hash_of(teacher)}
 
 
-def _check_same_data(checkpoint: Checkpoint | None, data_hash: str) -> None:
-    if checkpoint and checkpoint.provenance.get("hashes", {}).get("data", data_hash) != data_hash:
+def _check_same_hashes(checkpoint: Checkpoint | None, hashes: Mapping[str, str]) -> None:
+    before = checkpoint.provenance.get("hashes", {}) if checkpoint else {}
+    if before.get("data", hashes["data"]) != hashes["data"]:
         raise DataError("The run was started on other data. To resume it, give the same --data, in the same order.")
+    if "teacher" in before and before["teacher"] != hashes.get("teacher"):
+        raise DataError("The run was started with another teacher. To resume it, name the same one with --teacher.")

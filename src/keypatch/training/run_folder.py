@@ -56,6 +56,7 @@ class Origin:
     split: str | None = None
     allow_partial: bool = False
     validation: str | None = None
+    teacher: str | None = None  # a zoo name or an absolute path
     conditions: Conditions = Conditions()  # noqa: RUF009 (frozen)
 
 

@@ -21,6 +21,7 @@ from keypatch.training.caching import InParts
 from keypatch.training.machine import Trunk
 from keypatch.training.ranks import ALONE, Ranks
 from keypatch.training.recipe import Recipe
+from keypatch.training.teaching import Teacher
 from keypatch.training.whole_batch import RowDropout, WholeBatchNorm
 
 # Patches per chunk on a CPU: activations stay in the cache, and compiling needs one shape. Compiled HyNet, AVX-512,
@@ -86,7 +87,7 @@ class Step:
         keys = _row_keys(self.recipe.seed, moment, batch)
         trunk = self._in_parts(batch, keys) if self.cached else _Graphs(self, batch, keys)
         # Cut here, the graph behind each chunk is freed as soon as its gradient has passed.
-        z, *maps = [self._whole(tensor, batch) for tensor in trunk.describe()]
+        z, *maps = [self._whole(_wide(tensor), batch).requires_grad_() for tensor in trunk.describe()]
         views = torch.split(z, batch.pairs if apart else len(z))
         heads = [self._head(*part) for part in zip(views, torch.split(keys, len(views[0])), strict=True)]
         described = self._described(torch.cat(heads), batch, maps, moment)
@@ -99,9 +100,8 @@ class Step:
         return outcome, bare
 
     def _whole(self, own: Tensor, batch: Batch) -> Tensor:
-        """The rows of all ranks as a leaf of the graph: (views * pairs, d)."""
-        by_view = _wide(own).view(-1, len(batch.own), own.shape[1])
-        return self.ranks.gather(by_view, batch.pairs).flatten(0, 1).requires_grad_()
+        """The rows of all ranks: (views * pairs, d), no longer of any graph."""
+        return self.ranks.gather(own.view(-1, len(batch.own), own.shape[1]), batch.pairs).flatten(0, 1)
 
     def _head(self, z: Tensor, keys: Tensor) -> Tensor:
         self._drop_by(keys)
@@ -157,6 +157,7 @@ class Step:
             maps={name: layer[: 2 * pairs] for name, layer in zip(layers_of(self.recipe), maps, strict=True)},
             generator=torch.Generator().manual_seed(_stream(self.recipe.seed, moment)),
             rows=_OwnRows(self.ranks, pairs) if self.ranks.size > 1 else None,
+            teacher=None if batch.teacher is None else self._whole(batch.teacher, batch),
         )
         if self.recipe.mining is not None:
             described = replace(described, negatives=self.recipe.mining(described))
@@ -204,12 +205,12 @@ def layers_of(recipe: Recipe) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for term in recipe.loss for name in getattr(term, "layers", ())))
 
 
-def check_loss(network: PatchNetwork, recipe: Recipe) -> None:
+def check_loss(network: PatchNetwork, recipe: Recipe, teacher: Teacher | None = None) -> None:
     """Raises what the first step would raise, before anything is written.
 
     Raises:
         RecipeError: a term looks at a layer that the network does not have.
-        KeypatchError: a term needs negatives or third patches that the recipe does not give.
+        KeypatchError: a term needs negatives, third patches or a teacher that it is not given.
     """
     known = [name for name, _ in network.layers.named_children()]
     missing = [name for name in layers_of(recipe) if name not in known]
@@ -224,7 +225,10 @@ def check_loss(network: PatchNetwork, recipe: Recipe) -> None:
     maps = [x[: 2 * pairs] for _ in layers_of(recipe)]
     step = Step(network, recipe, network.trunk, torch.float32, None)
     with torch.no_grad():
-        total_loss(recipe.loss, step._described(x, Batch.of_pairs(x[: 2 * pairs]), maps, None), recipe.reduction, {})
+        batch = replace(
+            Batch.of_pairs(x[: 2 * pairs]), teacher=None if teacher is None else x.new_zeros(len(x), teacher.dim)
+        )
+        total_loss(recipe.loss, step._described(x, batch, maps, None), recipe.reduction, {})
 
 
 class _Graphs:
@@ -335,5 +339,4 @@ def choose_pairs(
     by_row = step.ranks.gather(descriptors, batch.pairs).transpose(0, 1)  # (pairs, views, dim)
     rng = np.random.default_rng([batches.recipe.seed, number, 2])
     draw, columns, state = chooser.choose(batch.draw, by_row, state, moment, rng)
-    x = batches.cut(draw, number) if columns is None else batch.columns(columns)
-    return Batch(x, draw, batch.rows), state
+    return batches.cut(draw, number) if columns is None else batch.columns(columns, draw), state
