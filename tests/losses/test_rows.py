@@ -41,6 +41,7 @@ def described(miner: str, n: int = N, d: int = 8) -> tuple[Described, list[Tenso
         raw_negatives=leaves[2],
         maps=maps,
         generator=torch.Generator().manual_seed(1),
+        teacher=torch.randn((3 * n, d), dtype=torch.float64, generator=generator),
     )
     return batch, leaves
 
