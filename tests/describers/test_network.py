@@ -84,7 +84,7 @@ def test_without_a_compiler_and_without_the_operators_of_onednn(
     absent: tuple[str, ...], network: PatchNetwork, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in absent:
-        monkeypatch.setattr(Convolution, name, lambda self, side: None)
+        monkeypatch.setattr(Convolution, name, lambda self, *rest: None)
     patches = random_patches(7)
     described = NetworkDescriber(network, "x", "cpu").describe(patches)
     np.testing.assert_allclose(described, plainly(network, patches), atol=2e-6)
