@@ -67,7 +67,7 @@ def test_responses_are_those_of_the_layer(
     assert normalize is not None
     y = normalize(x.clone())
     assert y.dtype == wanted and y.shape == x.shape
-    torch.testing.assert_close(y.float(), expected, atol=1e-5, rtol=0 if wanted == torch.float32 else 2**-8)
+    torch.testing.assert_close(y.float(), expected, atol=1e-5, rtol=0 if wanted == torch.float32 else 2**-7)  # one step
 
 
 def test_channels_that_do_not_fill_the_vectors_are_left_to_others() -> None:
