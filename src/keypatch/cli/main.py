@@ -1,5 +1,6 @@
 """The command `keypatch`: runs one of the commands and turns errors into sentences and exit codes."""
 
+import logging
 import re
 import signal
 import sys
@@ -21,6 +22,9 @@ def run(words: Sequence[str]) -> int:
     def command() -> None:
         from keypatch.cli.commands import app  # here, so that Ctrl-C is heard while it is imported
 
+        if "--verbose" in words:
+            logging.basicConfig(format="keypatch: %(message)s", stream=sys.stderr)
+            logging.getLogger("keypatch").setLevel(logging.INFO)
         app(_plugins_first(words), prog_name="keypatch")
 
     return answer(command, words)
@@ -54,14 +58,14 @@ def answer(work: Callable[[], object], words: Sequence[str]) -> int:
 
 
 def _plugins_first(words: Sequence[str]) -> list[str]:
-    """--plugin before the command, whose help and options then know the parts; --debug left out."""
+    """--plugin before the command, whose help and options then know the parts; --debug and --verbose left out."""
     before, after, rest = list[str](), list[str](), iter(words)
     for word in rest:
         if word == "--plugin":
             before += [word, next(rest, "")]
         elif word.startswith("--plugin="):
             before.append(word)
-        elif word != "--debug":
+        elif word not in ("--debug", "--verbose"):
             after.append(word)
     return [*before, *after]
 

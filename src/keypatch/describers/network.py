@@ -1,6 +1,6 @@
 """A network as a describer: the fast path from uint8 patches to descriptors."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -77,25 +77,29 @@ class NetworkDescriber:
         check_patches(patches)
         at_once = max(1, self.plan.pixels // self.patch_size**2)
         if self.plan.device.type == "cpu":
-            return self._describe_in_threads(patches, at_once)
+            return in_chunks(patches, at_once, self.dim, lambda chunk: self._describe(chunk).numpy())
         parts = [self._describe(patches[start : start + at_once]) for start in range(0, len(patches), at_once)]
         return torch.cat(parts).cpu().numpy() if parts else np.empty((0, self.dim), np.float32)
-
-    def _describe_in_threads(self, patches: NDArray[np.uint8], at_once: int) -> NDArray[np.float32]:
-        descriptors = np.empty((len(patches), self.dim), np.float32)
-        threads = torch.get_num_threads()
-        rounds = -(-len(patches) // (at_once * threads))
-        at_once = max(1, -(-len(patches) // max(1, rounds * threads)))  # the same share for every thread
-
-        def describe_from(start: int) -> None:
-            descriptors[start : start + at_once] = self._describe(patches[start : start + at_once]).numpy()
-
-        for _ in in_threads(describe_from, range(0, len(patches), at_once)):
-            pass
-        return descriptors
 
     def _describe(self, patches: NDArray[np.uint8]) -> Tensor:
         tensor = torch.from_numpy(np.array(patches))  # a copy: a memory map may be read-only
         if self.plan.device.type == "cuda":
             tensor = tensor.pin_memory()
         return self._network(prepare(tensor.to(self.plan.device, non_blocking=True), self._preprocessing))
+
+
+def in_chunks(
+    patches: NDArray[np.uint8], at_once: int, dim: int, describe: Callable[[NDArray[np.uint8]], NDArray[np.float32]]
+) -> NDArray[np.float32]:
+    """(n, dim) descriptors, chunk by chunk of at most `at_once` patches, on several threads."""
+    descriptors = np.empty((len(patches), dim), np.float32)
+    threads = torch.get_num_threads()
+    rounds = -(-len(patches) // (at_once * threads))
+    at_once = max(1, -(-len(patches) // max(1, rounds * threads)))  # the same share for every thread
+
+    def describe_from(start: int) -> None:
+        descriptors[start : start + at_once] = describe(patches[start : start + at_once])
+
+    for _ in in_threads(describe_from, range(0, len(patches), at_once)):
+        pass
+    return descriptors
