@@ -58,7 +58,7 @@ class Bound:
 
 
 # float32 differs by rounding, 1e-6 or so. The bound of int8 is a judgement: what training noise does to a score.
-BOUNDS = {"float32": Bound(1e-4, 0.1), "int8": Bound(0.15, 1.0)}
+BOUNDS = {"float32": Bound(1e-4, 0.1), "int8": Bound(0.1, 1.0)}
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """A network as a describer: the fast path from uint8 patches to descriptors."""
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -9,15 +10,18 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from keypatch.describers.folding import fold
+from keypatch.describers.kernels import load_library
 from keypatch.describers.protocol import check_patches
 from keypatch.errors import KeypatchError
 from keypatch.networks import PatchNetwork, choose_device, has_fast_bfloat16, hash_weights, prepare
-from keypatch.networks.devices import in_threads
+from keypatch.networks.devices import cpu_capability, in_threads
 from keypatch.patches.sources import TrainingSet
 
 _PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 _CHUNK_PIXELS = 48 * 32 * 32  # fastest of 16 to 96 patches of 32x32: larger maps are faulted in anew by the allocator
 _BATCH_PIXELS = 4096 * 32 * 32  # on a GPU: 256 MB for the widest map of the trunk in half precision
+
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -27,6 +31,15 @@ class Plan:
     device: torch.device
     dtype: torch.dtype
     pixels: int
+
+    def sentence(self) -> str:
+        precision = str(self.dtype).removeprefix("torch.")
+        if self.device.type != "cpu":
+            return f"on {self.device} in {precision}"
+        kernels = "the compiled kernels" if load_library() is not None else "torch's operators (no compiled kernels)"
+        threads = torch.get_num_threads()
+        mixed = ", Winograd's convolutions in float32" if load_library() and self.dtype != torch.float32 else ""
+        return f"on the processor ({cpu_capability()}, {threads} threads) by {kernels} in {precision}{mixed}"
 
 
 def choose_plan(device: str = "auto", precision: str = "auto") -> Plan:
@@ -71,6 +84,7 @@ class NetworkDescriber:
         self.plan = choose_plan(device, precision)
         self._preprocessing = module.preprocessing
         self._network = fold(module, self.plan.device, self.plan.dtype)
+        _LOG.info("%s is described %s.", name, self.plan.sentence())
 
     def describe(self, patches: NDArray[np.uint8]) -> NDArray[np.float32]:
         """(n, side, side) grey patches of any side to (n, dim)."""

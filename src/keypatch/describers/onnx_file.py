@@ -4,6 +4,7 @@ No torch at the top: the child process that tries a file first has no use for it
 """
 
 import hashlib
+import logging
 import os
 import re
 import threading
@@ -27,6 +28,10 @@ INPUT, OUTPUT = "patches", "descriptors"
 _ENDLESS = ("If", "Loop", "Scan")  # no descriptor needs one, and no trial shows how long one runs
 _AT_ONCE = 32 * 32 * 32  # pixels of patches: fastest of 16 to 64 patches of 32x32 with either runtime
 
+AGREEMENT = 0.03  # of two runtimes: entries of int8 differ by some 0.01, as each rounds in its own places
+
+_LOG = logging.getLogger(__name__)
+
 Array = NDArray[np.float32]
 Run = Callable[[Array], Array]  # patches (n, 1, size, size) with values 0..255 to (n, dim)
 
@@ -45,24 +50,23 @@ class OnnxDescriber:
         try_reading(try_graph, path)
         with reading(path, FORMAT.title):
             content = path.read_bytes()
-            facts, (size, self.dim) = check_graph(content, path)
-            self.precision = facts.get("precision", "float32")
-            self.training = tuple(
-                TrainingSet.from_json(each) for each in parse_json(facts.get("card", "{}")).get("training", ())
-            )
-            self.unit_length = facts["unit_length"] == "true"
-            resize: Any = facts["resize"]  # checked with the others
+            self.facts, (size, self.dim) = check_graph(content, path)  # all that the metadata say
+            self.precision = self.facts.get("precision", "float32")
+            card = parse_json(self.facts.get("card", "{}"))
+            self.training = tuple(TrainingSet.from_json(each) for each in card.get("training", ()))
+            self.unit_length = self.facts["unit_length"] == "true"
+            resize: Any = self.facts["resize"]  # checked with the others
             self._preprocessing = Preprocessing(  # the rest of it is in the graph
-                size=size, value_range=255.0, resize=resize, patch_sigmas=float(facts["patch_sigmas"])
+                size=size, value_range=255.0, resize=resize, patch_sigmas=float(self.facts["patch_sigmas"])
             )
         if precision not in ("auto", self.precision):
             raise KeypatchError(f"{path} was exported in {self.precision}: leave out --precision {precision}.")
         self.name = name or path.stem
         self.patch_size, self.patch_sigmas = size, self._preprocessing.patch_sigmas
         self.weights_hash = hashlib.sha256(content).hexdigest()
-        self.runtime = choose_runtime(runtime)
         self._at_once = max(1, _AT_ONCE // size**2)
-        self._run = _RUNTIMES[self.runtime](content, self._at_once)
+        self.runtime, self._run = choose_runtime(runtime, content, self._at_once, size)
+        _LOG.info("%s is described by %s in %s.", self.name, self.runtime, self.precision)
 
     def __repr__(self) -> str:
         return f"<OnnxDescriber: {self.name}, {self.precision} by {self.runtime}>"
@@ -87,15 +91,24 @@ def require_onnx(needs: str) -> None:
         raise MissingExtra.of(needs, "onnx")
 
 
-def choose_runtime(name: str = "auto") -> str:
-    """OpenVINO where it is installed: with int8 it is a quarter to four fifths faster (docs/speed.md)."""
-    if name == "auto":
-        return "openvino" if find_spec("openvino") is not None else "onnxruntime"
-    if name not in _RUNTIMES:
+def choose_runtime(name: str, content: bytes, at_once: int, size: int) -> tuple[str, Run]:
+    """The runtime of this name started; "auto" is OpenVINO, where it is installed and agrees with onnxruntime.
+
+    It is the faster one (docs/speed.md), but not every operator is right in it: 2026.4 reads bicubic smoothing wrongly.
+    """
+    if name not in ("auto", *_RUNTIMES):
         raise KeypatchError(f'There is no runtime "{name}" for ONNX files. Choose auto, {", ".join(_RUNTIMES)}.')
-    if find_spec(name) is None:
+    if name != "auto" and find_spec(name) is None:
         raise MissingExtra.of(f"{name} is not installed", "onnx" if name == "onnxruntime" else name)
-    return name
+    if name != "auto":
+        return name, _RUNTIMES[name](content, at_once)
+    usual = _start_onnxruntime(content, at_once)
+    if find_spec("openvino") is not None:
+        fast = _start_openvino(content, at_once)
+        noise = np.random.default_rng(0).uniform(0, 255, (4, 1, size, size)).astype(np.float32)
+        if np.abs(fast(noise) - usual(noise)).max() <= AGREEMENT:
+            return "openvino", fast
+    return "onnxruntime", usual
 
 
 def try_graph(path: Path) -> None:
