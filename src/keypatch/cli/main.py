@@ -5,7 +5,8 @@ import re
 import signal
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from io import TextIOWrapper
 from itertools import pairwise
 from pathlib import Path
@@ -22,12 +23,25 @@ def run(words: Sequence[str]) -> int:
     def command() -> None:
         from keypatch.cli.commands import app  # here, so that Ctrl-C is heard while it is imported
 
-        if "--verbose" in words:
-            logging.basicConfig(format="keypatch: %(message)s", stream=sys.stderr)
-            logging.getLogger("keypatch").setLevel(logging.INFO)
-        app(_plugins_first(words), prog_name="keypatch")
+        with _spoken() if "--verbose" in words else nullcontext():
+            app(_plugins_first(words), prog_name="keypatch")
 
     return answer(command, words)
+
+
+@contextmanager
+def _spoken() -> Iterator[None]:
+    """What the package logs is printed."""
+    log, handler = logging.getLogger("keypatch"), logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("keypatch: %(message)s"))
+    level = log.level
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
+        log.setLevel(level)
 
 
 def answer(work: Callable[[], object], words: Sequence[str]) -> int:

@@ -9,6 +9,7 @@ import os
 import re
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -65,7 +66,8 @@ class OnnxDescriber:
         self.patch_size, self.patch_sigmas = size, self._preprocessing.patch_sigmas
         self.weights_hash = hashlib.sha256(content).hexdigest()
         self._at_once = max(1, _AT_ONCE // size**2)
-        self.runtime, self._run = choose_runtime(runtime, content, self._at_once, size)
+        with reading(path, FORMAT.title):
+            self.runtime, self._run = choose_runtime(runtime, content, self._at_once, size)
         _LOG.info("%s is described by %s in %s.", self.name, self.runtime, self.precision)
 
     def __repr__(self) -> str:
@@ -104,10 +106,11 @@ def choose_runtime(name: str, content: bytes, at_once: int, size: int) -> tuple[
         return name, _RUNTIMES[name](content, at_once)
     usual = _start_onnxruntime(content, at_once)
     if find_spec("openvino") is not None:
-        fast = _start_openvino(content, at_once)
         noise = np.random.default_rng(0).uniform(0, 255, (4, 1, size, size)).astype(np.float32)
-        if np.abs(fast(noise) - usual(noise)).max() <= AGREEMENT:
-            return "openvino", fast
+        with suppress(RuntimeError):  # an operator that it does not have
+            fast = _start_openvino(content, at_once)
+            if np.abs(fast(noise) - usual(noise)).max() <= AGREEMENT:
+                return "openvino", fast
     return "onnxruntime", usual
 
 
@@ -214,6 +217,6 @@ def _start_openvino(content: bytes, at_once: int) -> Run:
 
 
 _RUNTIMES: dict[str, Callable[[bytes, int], Run]] = {
-    "openvino": _start_openvino,
     "onnxruntime": _start_onnxruntime,
+    "openvino": _start_openvino,
 }
