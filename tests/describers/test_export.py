@@ -104,8 +104,8 @@ def test_int8_is_close_smaller_and_runs_everywhere_the_same(tmp_path: Path) -> N
     assert ((described * original).sum(1) > 0.99).all()
     assert np.abs(described - original).max() > 1e-4  # so it is not float32
     assert path.stat().st_size < 0.5 * written(network, tmp_path / "float.onnx").stat().st_size
-    with pytest.raises(KeypatchError, match=r"was exported in int8: leave out --precision float32\."):
-        OnnxDescriber(path, precision="float32")
+    with pytest.raises(KeypatchError, match=r"runs on the processor: leave out --device cuda\."):
+        OnnxDescriber(path, device="cuda")
 
 
 def test_a_runtime_that_is_wrong_is_not_chosen(

@@ -40,9 +40,7 @@ Run = Callable[[Array], Array]  # patches (n, 1, size, size) with values 0..255 
 class OnnxDescriber:
     """A file that `keypatch export` wrote, run by OpenVINO where it is installed and by onnxruntime otherwise."""
 
-    def __init__(
-        self, path: Path, name: str | None = None, device: str = "auto", precision: str = "auto", runtime: str = "auto"
-    ) -> None:
+    def __init__(self, path: Path, name: str | None = None, device: str = "auto", runtime: str = "auto") -> None:
         from keypatch.networks.preprocessing import Preprocessing
 
         require_onnx(f"Reading {path} needs onnx and onnxruntime")
@@ -60,8 +58,6 @@ class OnnxDescriber:
             self._preprocessing = Preprocessing(  # the rest of it is in the graph
                 size=size, value_range=255.0, resize=resize, patch_sigmas=float(self.facts["patch_sigmas"])
             )
-        if precision not in ("auto", self.precision):
-            raise KeypatchError(f"{path} was exported in {self.precision}: leave out --precision {precision}.")
         self.name = name or path.stem
         self.patch_size, self.patch_sigmas = size, self._preprocessing.patch_sigmas
         self.weights_hash = hashlib.sha256(content).hexdigest()

@@ -27,7 +27,7 @@ def load(name: str | Path, device: str = "auto", precision: str = "auto") -> Des
     """Load a describer: a zoo name, a run folder, a checkpoint, a weight file of ours or a published one, an ONNX file.
 
     A zoo name comes before a file of the same name; write ./name, or give a Path, for the file. Device and precision
-    are the network's and mean nothing to SIFT.
+    are the network's and mean nothing to SIFT; an ONNX file has its own precision.
 
     >>> describer = kp.load("hynet-notredame")
     >>> describer.name, describer.dim
@@ -42,7 +42,7 @@ def load(name: str | Path, device: str = "auto", precision: str = "auto") -> Des
     if card is None and _file(name)[0] == ONNX:
         from keypatch.describers.onnx_file import OnnxDescriber
 
-        return OnnxDescriber(Path(name).expanduser(), _title(name), device, precision)
+        return OnnxDescriber(Path(name).expanduser(), _title(name), device)
     from keypatch.describers.network import NetworkDescriber
 
     return NetworkDescriber(load_network(name)[1], _title(name), device, precision, load_training(name))
