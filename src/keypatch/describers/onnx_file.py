@@ -192,13 +192,13 @@ def _start_onnxruntime(content: bytes, at_once: int) -> Run:
     return lambda patches: np.asarray(session.run([OUTPUT], {INPUT: patches})[0], np.float32)
 
 
-def _start_openvino(content: bytes, at_once: int) -> Run:
+def _start_openvino(content: bytes, at_once: int, precision: str = "f32") -> Run:
     import openvino
 
     model = openvino.Core().read_model(content)
     model.reshape([at_once, *[int(side.get_length()) for side in list(model.inputs[0].partial_shape)[1:]]])
     streams = os.cpu_count() or 1
-    settings = {"NUM_STREAMS": streams, "INFERENCE_NUM_THREADS": streams, "INFERENCE_PRECISION_HINT": "f32"}
+    settings = {"NUM_STREAMS": streams, "INFERENCE_NUM_THREADS": streams, "INFERENCE_PRECISION_HINT": precision}
     compiled = openvino.Core().compile_model(model, "CPU", settings)
     own = threading.local()  # a request works on one chunk at a time
 
