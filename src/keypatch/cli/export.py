@@ -36,7 +36,7 @@ def export(
     rows.append(["least cosine", "", f"{parity.cosine:.6f}", ""])
     for name, before in parity.before.items():
         score = find_score(name)
-        rows.append([name, score.text(before), score.text(parity.after[name]), f"{bound.points:g} % worse"])
+        rows.append([name, score.text(before), score.text(parity.after[name]), f"{bound.points:.1f} points worse"])
     print_table(console, [f"{parity.patches:,} patches of {parity.data}", "original", "exported", "bound"], rows)
     for fault in parity.faults(bound):
         console.print(f"Kept all the same (--force): {fault}")

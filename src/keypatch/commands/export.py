@@ -129,7 +129,7 @@ def export(
     _, network = load_network(descriptor)
     patches = _calibration(exporting.data) if exporting.int8 else None
     compared = _compared(exporting.data or COMPARED_ON)
-    progress.note(f"Writing {network.dim} numbers of {descriptor} as {exporting.format}.")
+    progress.note(f"Exporting {descriptor}, then comparing it on {compared[0].name}.")
     facts = _facts(descriptor, network, "int8" if exporting.int8 else "float32")
     content, describe = _pt2(network, facts) if exporting.format == "pt2" else _onnx(network, facts, patches)
     original = NetworkDescriber(network, "original", "cpu", "float32")

@@ -26,10 +26,11 @@ from keypatch.sandbox import try_reading
 FORMAT = Format("keypatch-onnx", 1, "descriptor in ONNX")
 PREFIX = "keypatch."  # of our names in the file's metadata
 INPUT, OUTPUT = "patches", "descriptors"
+_LARGEST = 2**31 - 1  # bytes of a message of protobuf
 _ENDLESS = ("If", "Loop", "Scan")  # no descriptor needs one, and no trial shows how long one runs
 _AT_ONCE = 32 * 32 * 32  # pixels of patches: fastest of 16 to 64 patches of 32x32 with either runtime
 
-AGREEMENT = 0.03  # of two runtimes: entries of int8 differ by some 0.01, as each rounds in its own places
+_AGREEMENT = {"float32": 1e-4, "int8": 0.03}  # of entries by two runtimes: in int8 each rounds in its own places
 
 _LOG = logging.getLogger(__name__)
 
@@ -48,7 +49,7 @@ class OnnxDescriber:
             raise KeypatchError(f"{path} runs on the processor: leave out --device {device}.")
         try_reading(try_graph, path)
         with reading(path, FORMAT.title):
-            content = path.read_bytes()
+            content = _read(path)
             self.facts, (size, self.dim) = check_graph(content, path)  # all that the metadata say
             self.precision = self.facts.get("precision", "float32")
             card = parse_json(self.facts.get("card", "{}"))
@@ -63,7 +64,9 @@ class OnnxDescriber:
         self.weights_hash = hashlib.sha256(content).hexdigest()
         self._at_once = max(1, _AT_ONCE // size**2)
         with reading(path, FORMAT.title):
-            self.runtime, self._run = choose_runtime(runtime, content, self._at_once, size)
+            self.runtime, self._run = choose_runtime(
+                runtime, content, self._at_once, size, _AGREEMENT.get(self.precision, 0.0)
+            )
         _LOG.info("%s is described by %s in %s.", self.name, self.runtime, self.precision)
 
     def __repr__(self) -> str:
@@ -89,10 +92,11 @@ def require_onnx(needs: str) -> None:
         raise MissingExtra.of(needs, "onnx")
 
 
-def choose_runtime(name: str, content: bytes, at_once: int, size: int) -> tuple[str, Run]:
-    """The runtime of this name started; "auto" is OpenVINO, where it is installed and agrees with onnxruntime.
+def choose_runtime(name: str, content: bytes, at_once: int, size: int, agreement: float) -> tuple[str, Run]:
+    """The runtime of this name, started; "auto" is OpenVINO where it is installed and agrees with onnxruntime.
 
     It is the faster one (docs/speed.md), but not every operator is right in it: 2026.4 reads bicubic smoothing wrongly.
+    `agreement` is how far apart their entries may be.
     """
     if name not in ("auto", *_RUNTIMES):
         raise KeypatchError(f'There is no runtime "{name}" for ONNX files. Choose auto, {", ".join(_RUNTIMES)}.')
@@ -105,18 +109,24 @@ def choose_runtime(name: str, content: bytes, at_once: int, size: int) -> tuple[
         noise = np.random.default_rng(0).uniform(0, 255, (4, 1, size, size)).astype(np.float32)
         with suppress(RuntimeError):  # an operator that it does not have
             fast = _start_openvino(content, at_once)
-            if np.abs(fast(noise) - usual(noise)).max() <= AGREEMENT:
+            if np.abs(fast(noise) - usual(noise)).max() <= agreement:
                 return "openvino", fast
     return "onnxruntime", usual
 
 
 def try_graph(path: Path) -> None:
     """What the child process does with a file: everything that describing will do, on one patch."""
-    content = path.read_bytes()
+    content = _read(path)
     _, (size, _) = check_graph(content, path)
     for name, start in _RUNTIMES.items():
         if find_spec(name) is not None:
             start(content, 1)(np.zeros((1, 1, size, size), np.float32))
+
+
+def _read(path: Path) -> bytes:
+    if path.stat().st_size > _LARGEST:
+        raise DataError(f"{path} is larger than an ONNX file that keeps its weights inside can be. Export it again.")
+    return path.read_bytes()
 
 
 def check_graph(content: bytes, path: Path) -> tuple[dict[str, str], tuple[int, int]]:
