@@ -46,7 +46,7 @@ class Exporting(CheckedFields):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.int8 and self.format != "onnx":
-            raise KeypatchError("int8 is for ONNX files. Leave out --int8, or choose --format onnx.")
+            raise KeypatchError("int8 is for ONNX files. Choose --format onnx, or leave it out.")
 
 
 @dataclass(frozen=True)
