@@ -1,14 +1,18 @@
 """How fast patches are described, as ratios against kornia in one run: `python bench/describing.py [--out FILE.json]`.
 
 Kornia gets all patches in one call, once in a process as it comes and once in one whose allocator keeps the heap,
-beside ours under the same settings. With `--descriptor NAME --data FOLDER` it adds what bfloat16 does to the FPR95 of
-a trained network on the pair lists of a PhotoTour folder.
+beside ours under the same settings. `--backends` adds others to the race: ours without the compiled kernels, torch's
+compiler, onnxruntime and OpenVINO. With `--descriptor NAME --data FOLDER` it adds what bfloat16 does to the FPR95 of a
+trained network on the pair lists of a PhotoTour folder.
 """
 
 import argparse
 import json
 import sys
+import tempfile
+import time
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +23,10 @@ from racing import gemm, gemm_flops, race, take_turns
 
 from keypatch.benchmarks.ubc import evaluate_ubc
 from keypatch.cli.main import answer
-from keypatch.describers.network import NetworkDescriber
+from keypatch.describers import folding, kernels
+from keypatch.describers.export import RawPatches, facts_of, to_int8, to_onnx, with_metadata
+from keypatch.describers.network import NetworkDescriber, in_chunks
+from keypatch.describers.onnx_file import OnnxDescriber, _start_openvino
 from keypatch.files import write_json
 from keypatch.networks import HyNet, L2Net, NetworkSpec, PatchNetwork, has_fast_bfloat16, prepare
 from keypatch.provenance import provenance
@@ -35,6 +42,9 @@ def main() -> None:
     parser.add_argument("--patches", type=int, default=4096)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--networks", nargs="+", default=list(SPECS), choices=list(SPECS))
+    parser.add_argument("--backends", action="store_true")
+    parser.add_argument("--processor-time", action="store_true", help="for one thread on a machine with other work")
     parser.add_argument("--descriptor")
     parser.add_argument("--data", type=Path)
     parser.add_argument("--out", type=Path)
@@ -42,13 +52,16 @@ def main() -> None:
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     if arguments.contestant:
-        compete(json.loads(arguments.contestant), arguments.patches)
+        clock = time.process_time if arguments.processor_time else time.perf_counter
+        compete(json.loads(arguments.contestant), arguments.patches, clock)
         return
     rows = []
-    for network in SPECS:  # one network after the other: all processes at once would hold much memory
-        field = contestants(network)
-        options = ["--patches", str(arguments.patches), "--threads", str(arguments.threads)]
-        rows += rows_of(field, race(__file__, field, options, arguments.rounds), arguments.patches)
+    options = ["--patches", str(arguments.patches), "--threads", str(arguments.threads)]
+    options += ["--processor-time"] if arguments.processor_time else []
+    for network in arguments.networks:  # one network after the other: all processes at once would hold much memory
+        with tempfile.TemporaryDirectory() as folder:
+            field = contestants(network) + (backends(network, Path(folder)) if arguments.backends else [])
+            rows += rows_of(field, race(__file__, field, options, arguments.rounds), arguments.patches)
     print_table(rows)
     changes = bfloat16_changes(arguments.descriptor, arguments.data)
     for change in changes:
@@ -73,18 +86,69 @@ def contestants(network: str) -> list[dict[str, Any]]:
     return field
 
 
-def compete(contestant: dict[str, Any], patches: int) -> None:
+def backends(network: str, folder: Path) -> list[dict[str, Any]]:
+    """What else could describe on this machine; the ONNX files are made here, int8 calibrated on the random patches."""
+    module = network_in_use(SPECS[network])
+    model = to_onnx(module)
+    files = {kind: folder / f"{kind}.onnx" for kind in ("float32", "int8")}
+    files["float32"].write_bytes(with_metadata(model, facts_of(module)))
+    calibration = random_patches(512)[:, None].astype(np.float32)
+    files["int8"].write_bytes(with_metadata(to_int8(model, calibration), facts_of(module)))
+    others = [("onednn", kind) for kind in precisions()] + [("compile", "float32")]
+    others += [("onnxruntime", "float32"), ("onnxruntime", "int8")]
+    if find_spec("openvino"):
+        others += [("openvino", kind) for kind in (*precisions(), "int8")]
+    return [
+        {
+            "who": who,
+            "network": network,
+            "heap": "default",
+            "precision": kind,
+            "file": str(files.get(kind, files["float32"])),
+        }
+        for who, kind in others
+    ]
+
+
+def compete(contestant: dict[str, Any], patches: int, clock: Callable[[], float]) -> None:
+    who, precision = contestant["who"], contestant["precision"]
     if contestant["heap"] == "kept":
         keep_heap()
-    if contestant["who"] == "gemm":
-        take_turns(gemm())
-    elif contestant["who"] == "kornia":
-        take_turns(kornia_work(contestant["network"], random_patches(patches)))
+    if who == "gemm":
+        take_turns(gemm(), clock)
+    elif who == "kornia":
+        take_turns(kornia_work(contestant["network"], random_patches(patches)), clock)
     else:
-        network = network_in_use(SPECS[contestant["network"]])
-        describer = NetworkDescriber(network, "keypatch", "cpu", contestant["precision"])
         described = random_patches(patches)
-        take_turns(lambda: describer.describe(described))
+        describe = describer_of(who, contestant["network"], precision, contestant.get("file", ""))
+        take_turns(lambda: describe(described), clock)
+
+
+def describer_of(who: str, name: str, precision: str, file: str) -> Callable[[NDArray[np.uint8]], object]:
+    if who in ("onnxruntime", "openvino"):
+        described = OnnxDescriber(Path(file), runtime=who)
+        if precision == "bfloat16":
+            described._run = _start_openvino(Path(file).read_bytes(), described._at_once, "bf16")
+        return described.describe
+    network = network_in_use(SPECS[name])
+    if who == "compile":
+        return compiled(network)
+    if who == "onednn":  # ours, as where there is no compiler
+        kernels.load_library = folding.winograd = folding.filter_responses = lambda *given: None
+    return NetworkDescriber(network, "keypatch", "cpu", precision).describe
+
+
+def compiled(network: PatchNetwork) -> Callable[[NDArray[np.uint8]], object]:
+    """torch.compile on chunks of 32, the size that is fastest, each on one thread."""
+    module = torch.compile(RawPatches(network).to(memory_format=torch.channels_last), dynamic=False)
+
+    @torch.inference_mode()
+    def describe(chunk: NDArray[np.uint8]) -> NDArray[np.float32]:
+        described: NDArray[np.float32] = module(torch.from_numpy(chunk).float().unsqueeze(1)).numpy()
+        return described
+
+    describe(random_patches(32))  # compiles, before there are several threads
+    return lambda patches: in_chunks(patches, 32, network.dim, describe)
 
 
 def kornia_work(name: str, patches: NDArray[np.uint8]) -> Callable[[], object]:
@@ -152,14 +216,14 @@ def bfloat16_changes(descriptor: str | None, data: Path | None) -> list[dict[str
 
 def print_table(rows: list[dict[str, Any]]) -> None:
     print(f"float32 matrix product of this machine: {max(row['gemm_gflops'] for row in rows):.0f} GFLOP/s")
-    print(f"{'':50}{'share of':>10}{'times':>9}{'times kornia':>14}{'added':>8}")
+    print(f"{'':52}{'share of':>10}{'times':>9}{'times kornia':>14}{'added':>8}")
     print(
-        f"{'network':9}{'who':10}{'precision':11}{'heap':9}{'patches/s':>11}{'gemm':>10}{'kornia':>9}"
+        f"{'network':9}{'who':12}{'precision':11}{'heap':9}{'patches/s':>11}{'gemm':>10}{'kornia':>9}"
         f"{'heap kept':>14}{'MB':>8}"
     )
     for row in rows:
         print(
-            f"{row['network']:9}{row['who']:10}{row['precision']:11}{row['heap']:9}{row['patches_per_second']:11.0f}"
+            f"{row['network']:9}{row['who']:12}{row['precision']:11}{row['heap']:9}{row['patches_per_second']:11.0f}"
             f"{row['share_of_gemm']:10.0%}{row['times_kornia']:9.2f}{row['times_kornia_heap_kept']:14.2f}"
             f"{row['peak_mb']:8.0f}"
         )

@@ -35,6 +35,7 @@ COMMANDS = {
     "describe",
     "doctor",
     "evaluate",
+    "export",
     "inspect",
     "match",
     "methods",

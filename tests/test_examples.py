@@ -16,6 +16,7 @@ from keypatch.provenance import provenance
 
 # Examples that are only compiled, by the name they belong to, and why.
 NOT_RUN = {
+    **dict.fromkeys(("Exported", "export"), "compares thousands of patches; tests/cli runs it"),
     "Adaptation": "trains for minutes; tests/commands runs it",
     "adapt": "trains for minutes; tests/commands runs it",
     "BuiltSet": "two photos make no model; tests/building runs it",

@@ -12,6 +12,7 @@ Many photos  describe, match_photos, match_pairs, read_features, read_matches, r
 Own photos   adapt, build; Adapting, Tracks, PhotoPairs, Homographies, Sequences, Building
 Training     train, open_patches, find_recipe, register; Recipe, PatchSet, Conditions
 Scores       evaluate, load_result, compare, report, study_methods, study_ubc; Result
+Elsewhere    export; Exporting, Exported
 Help         inspect, examine, list_names, quickstart
 
 These names are the whole public interface. Each is loaded when it is first used, so that importing keypatch costs
@@ -38,6 +39,9 @@ if TYPE_CHECKING:
     from keypatch.commands.adapt.options import Adapting as Adapting
     from keypatch.commands.adapt.pipeline import Adaptation as Adaptation
     from keypatch.commands.adapt.pipeline import adapt as adapt
+    from keypatch.commands.export import Exported as Exported
+    from keypatch.commands.export import Exporting as Exporting
+    from keypatch.commands.export import export as export
     from keypatch.commands.inspect.inspection import Inspection as Inspection
     from keypatch.commands.inspect.inspection import inspect as inspect
     from keypatch.commands.list import list_names as list_names
@@ -92,6 +96,8 @@ _HOME = {
     "Describer": "describers.protocol",
     "Description": "features.description",
     "Examination": "doctor.examination",
+    "Exported": "commands.export",
+    "Exporting": "commands.export",
     "Extraction": "features.extraction",
     "Features": "features.extraction",
     "FileOptions": "features.extraction",
@@ -119,6 +125,7 @@ _HOME = {
     "draw": "matching.image_matches",
     "evaluate": "benchmarks.evaluation",
     "examine": "doctor.examination",
+    "export": "commands.export",
     "extract": "features.extraction",
     "find_recipe": "recipes",
     "inspect": "commands.inspect.inspection",

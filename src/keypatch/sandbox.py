@@ -25,7 +25,7 @@ from keypatch.files import reading
 CHILD = (sys.executable, "-P", "-m", "keypatch.sandbox")  # -P: nothing is imported from the working directory
 SECONDS, BYTES_PER_SECOND = 30.0, 2e6  # for any file, and a second more for every so many bytes: machines are busy
 MEMORY, MEMORY_PER_BYTE = 4 * 2**30, 20  # of addresses, beyond those that the libraries take themselves
-_LACK = re.compile("memory alloc|alloc[a-z]* memory", re.IGNORECASE)
+_LACK = re.compile("memory alloc|alloc[a-z]* memory|bad_alloc", re.IGNORECASE)
 
 FITS = "fits\n"
 

@@ -17,6 +17,7 @@ from keypatch.cli import (
     describe,
     doctor,
     evaluate,
+    export,
     inspect,
     main,
     match,
@@ -43,6 +44,7 @@ COMMANDS = (
     "match",
     "reconstruct",
     "build",
+    "export",
     "doctor",
     "report",
 )
@@ -62,6 +64,7 @@ EXAMPLES = [
         describe,
         doctor,
         evaluate,
+        export,
         inspect,
         list_,
         match,

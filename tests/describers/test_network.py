@@ -75,7 +75,7 @@ def plainly(network: PatchNetwork, patches: NDArray[np.uint8]) -> NDArray[np.flo
 def test_the_fast_path_gives_the_network_s_descriptors(network: PatchNetwork) -> None:
     for side in (32, 64, 65):
         patches = random_patches(40, side)
-        described = NetworkDescriber(network, "x", "cpu").describe(patches)
+        described = NetworkDescriber(network, "x", "cpu", "float32").describe(patches)
         assert described.dtype == np.float32
         np.testing.assert_allclose(described, plainly(network, patches), atol=5e-6)  # rounding of float32
     assert network.training  # describing has not touched the network
@@ -86,14 +86,14 @@ def test_without_a_compiler_and_without_the_operators_of_onednn(
     absent: tuple[str, ...], network: PatchNetwork, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in absent:
-        monkeypatch.setattr(Convolution, name, lambda self, side: None)
+        monkeypatch.setattr(Convolution, name, lambda self, *rest: None)
     patches = random_patches(7)
-    described = NetworkDescriber(network, "x", "cpu").describe(patches)
+    described = NetworkDescriber(network, "x", "cpu", "float32").describe(patches)
     np.testing.assert_allclose(described, plainly(network, patches), atol=2e-6)
 
 
 def test_a_descriptor_does_not_depend_on_the_patches_beside_it(network: PatchNetwork) -> None:
-    describer = NetworkDescriber(network, "x", "cpu")
+    describer = NetworkDescriber(network, "x", "cpu", "float32")
     patches = random_patches(101)
     together = describer.describe(patches)
     for count in (1, 2, 33, 64):
@@ -102,7 +102,7 @@ def test_a_descriptor_does_not_depend_on_the_patches_beside_it(network: PatchNet
 
 
 def test_unit_length_none_and_one(network: PatchNetwork) -> None:
-    describer = NetworkDescriber(network, "x", "cpu")
+    describer = NetworkDescriber(network, "x", "cpu", "float32")
     assert describer.describe(random_patches(0)).shape == (0, network.dim)
     assert describer.describe(random_patches(1)).shape == (1, network.dim)
     if describer.unit_length:
@@ -111,21 +111,23 @@ def test_unit_length_none_and_one(network: PatchNetwork) -> None:
 
 def test_flat_patches_give_finite_descriptors(network: PatchNetwork) -> None:
     flat = np.full((3, 64, 64), [[[0]], [[90]], [[255]]], np.uint8)
-    assert np.isfinite(NetworkDescriber(network, "x", "cpu").describe(flat)).all()
+    assert np.isfinite(NetworkDescriber(network, "x", "cpu", "float32").describe(flat)).all()
 
 
 @NEEDS_BFLOAT16
-def test_bfloat16_when_asked_is_close(network: PatchNetwork) -> None:
+def test_bfloat16_is_as_close_as_stated(network: PatchNetwork) -> None:
     patches = random_patches(40)
     described = NetworkDescriber(network, "x", "cpu", "bfloat16").describe(patches)
     expected = plainly(network, patches)
+    length = np.linalg.norm(expected, axis=1, keepdims=True)
+    assert (np.abs(described - expected) / length).max() <= network_module.HALF_PRECISION
     cosine = (described * expected).sum(1) / np.linalg.norm(described, axis=1) / np.linalg.norm(expected, axis=1)
     assert cosine.min() > 0.999
 
 
 def test_the_describer_keeps_the_weights_of_its_day() -> None:
     network = HyNet(dim=24, width=8).build()
-    describer = NetworkDescriber(network, "x", "cpu")
+    describer = NetworkDescriber(network, "x", "cpu", "float32")
     before = describer.describe(random_patches(3))
     with torch.no_grad():
         for parameter in network.parameters():
@@ -174,8 +176,10 @@ def test_nothing_stays_on_the_cpu_when_the_device_is_another(network: PatchNetwo
     assert described.device == meta and described.shape == (5, network.dim) and described.dtype == torch.float32
 
 
-def test_the_plan_is_float32_on_a_cpu_and_half_precision_on_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert choose_plan("cpu").dtype == torch.float32
+def test_the_plan_is_half_precision_where_that_is_fast(monkeypatch: pytest.MonkeyPatch) -> None:
+    for fast, dtype in ((True, torch.bfloat16), (False, torch.float32)):
+        monkeypatch.setattr(network_module, "has_fast_bfloat16", lambda device, fast=fast: fast)
+        assert choose_plan("cpu").dtype == dtype
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     assert choose_plan("auto").dtype == torch.float16
     assert choose_plan("cuda", "float32").dtype == torch.float32

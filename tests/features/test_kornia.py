@@ -1,5 +1,8 @@
 """The module for kornia's LAFDescriptor: our describer's numbers inside kornia's own pipeline."""
 
+from collections.abc import Callable
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -129,3 +132,33 @@ def test_what_is_hand_crafted_is_told_what_kornia_has_instead(name: str) -> None
         PatchDescriptor(name)
     assert f"rootsift={name == 'rootsift'}" in str(told.value)
     assert kornia.feature.SIFTDescriptor(32, rootsift=name == "rootsift")(torch.rand(2, 1, 32, 32)).shape == (2, 128)
+
+
+def at_any_size(graph: Callable[[torch.Tensor], torch.Tensor], module: PatchDescriptor) -> None:
+    patches = torch.rand((130, 1, 32, 32), generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        for count in (1, 7, 130):  # beyond the 64 that are described at once
+            torch.testing.assert_close(graph(patches[:count]), module(patches[:count]), atol=1e-6, rtol=0)
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit.*:DeprecationWarning", "ignore:.*torch.jit.*:FutureWarning")
+@pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning")
+def test_it_is_traced_for_any_number_of_patches(module: PatchDescriptor) -> None:
+    at_any_size(torch.jit.trace(module, torch.rand(70, 1, 32, 32)), module)
+
+
+def test_it_is_exported_for_any_number_of_patches(module: PatchDescriptor) -> None:
+    shapes = ({0: torch.export.Dim("n")},)
+    at_any_size(torch.export.export(module, (torch.rand(70, 1, 32, 32),), dynamic_shapes=shapes).module(), module)
+
+
+@pytest.mark.filterwarnings("ignore:.*LeafSpec.*:FutureWarning")  # torch.onnx's own
+def test_others_export_it_to_onnx_for_any_number_of_patches(module: PatchDescriptor, tmp_path: Path) -> None:
+    pytest.importorskip("onnxscript")
+    import onnxruntime
+
+    path = tmp_path / "module.onnx"
+    example = (torch.rand(70, 1, 32, 32),)
+    torch.onnx.export(module, example, path, dynamic_shapes=({0: "n"},), input_names=["patches"], verbose=False)
+    session = onnxruntime.InferenceSession(path)
+    at_any_size(lambda patches: torch.from_numpy(session.run(None, {"patches": patches.numpy()})[0]), module)

@@ -82,7 +82,7 @@ def _source(
     path = Path(descriptor).expanduser()
     kind = kind_of(path)
     if kind is None:
-        return load(descriptor, device, precision)
+        return load(descriptor, device, scoring_precision(precision))
     if kind not in protocol.takes:
         takers = ", ".join(other for other, each in BENCHMARKS.items() if kind in each.takes)
         raise KeypatchError(
@@ -92,6 +92,11 @@ def _source(
     if not path.exists():
         raise DataError(f"There is no {kind} {path}. Check the path.")
     return path
+
+
+def scoring_precision(precision: str) -> str:
+    """Scores are those of float32 unless another precision is asked for: the same on every machine."""
+    return "float32" if precision == "auto" else precision
 
 
 def _data(protocol: Benchmark, name: str, data: str | Path | PatchSet, allow_partial: bool) -> str | Path | PatchSet:

@@ -19,6 +19,7 @@ COMMANDS = {  # modules of this room, and their lines in `keypatch --help`
     "match": "Match two photos, a folder of them, or the photos of a feature file.",
     "reconstruct": "Reconstruct photos in 3D with COLMAP.",
     "build": "Build a patch set to train on from photos.",
+    "export": "Write a descriptor as ONNX or pt2 for other programs.",
     "doctor": "Detect wrong keypoint conventions by measuring them.",
     "report": "Show results on one page.",
 }
@@ -75,6 +76,9 @@ def _every_command(
             help="Run this Python file, which registers losses, detectors or other parts of your own; may be repeated.",
         ),
     ] = None,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", help="Say how descriptors are computed on this machine.")
+    ] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
 ) -> None:
     """Global options, which work anywhere on the line."""

@@ -22,7 +22,7 @@ def evaluate(
     descriptor: Annotated[
         str,
         typer.Argument(
-            help="A name from `keypatch list`, run folder or weight file; on photo benchmarks also a feature file."
+            help="A name from `keypatch list`, run folder, weight file or .onnx file; for photos also a feature file."
         ),
     ],
     data: Annotated[str, typer.Option(help="Data folder of the benchmark; for ubc also embedded-test.")],

@@ -1,11 +1,13 @@
 """The command `keypatch`: runs one of the commands and turns errors into sentences and exit codes."""
 
+import logging
 import os
 import re
 import signal
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from io import TextIOWrapper
 from itertools import pairwise
 from pathlib import Path
@@ -22,9 +24,25 @@ def run(words: Sequence[str]) -> int:
     def command() -> None:
         from keypatch.cli.commands import app  # here, so that Ctrl-C is heard while it is imported
 
-        app(_plugins_first(words), prog_name="keypatch")
+        with _spoken() if "--verbose" in words else nullcontext():
+            app(_plugins_first(words), prog_name="keypatch")
 
     return answer(command, words)
+
+
+@contextmanager
+def _spoken() -> Iterator[None]:
+    """What the package logs is printed."""
+    log, handler = logging.getLogger("keypatch"), logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("keypatch: %(message)s"))
+    level = log.level
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
+        log.setLevel(level)
 
 
 def answer(work: Callable[[], object], words: Sequence[str]) -> int:
@@ -55,14 +73,14 @@ def answer(work: Callable[[], object], words: Sequence[str]) -> int:
 
 
 def _plugins_first(words: Sequence[str]) -> list[str]:
-    """--plugin before the command, whose help and options then know the parts; --debug left out."""
+    """--plugin before the command, whose help and options then know the parts; --debug and --verbose left out."""
     before, after, rest = list[str](), list[str](), iter(words)
     for word in rest:
         if word == "--plugin":
             before += [word, next(rest, "")]
         elif word.startswith("--plugin="):
             before.append(word)
-        elif word != "--debug":
+        elif word not in ("--debug", "--verbose"):
             after.append(word)
     return [*before, *after]
 

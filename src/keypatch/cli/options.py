@@ -26,7 +26,9 @@ Device = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1 or mps; auto 
 Precision = Annotated[str, typer.Option(help="auto, float32 or bfloat16; auto chooses by task and device.")]
 
 Images = Annotated[list[Path], typer.Argument(help="Images, folders, or .txt lists with one image per line.")]
-Descriptor = Annotated[str, typer.Option(help="A name from `keypatch list`, a run folder or a weight file.")]
+Descriptor = Annotated[
+    str, typer.Option(help="A name from `keypatch list`, a run folder, a weight file or an exported .onnx file.")
+]
 PixelLimit = Annotated[int, typer.Option(help="Refuse photos with more pixels than this.")]
 AllowPartial = Annotated[bool, typer.Option("--allow-partial", help="Accept an incomplete patch set.")]
 

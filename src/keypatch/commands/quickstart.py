@@ -71,7 +71,7 @@ def quickstart(
     except Interrupted as stop:  # which knows of --resume, and the quickstart needs none
         raise Interrupted(f"{folder} keeps what was saved") from stop
     progress.note("Scoring on photographs not used in training")
-    trained = NetworkDescriber(load_run_weights(folder)[1], "trained")
+    trained = NetworkDescriber(load_run_weights(folder)[1], "trained", precision="float32")
     describers: tuple[Describer, ...] = (SiftDescriber(), SiftDescriber(root=True), _untrained(recipe), trained)
     results = [evaluate_ubc(describer, TEST) for describer in describers]
     progress.note("Matching a photograph with a rotated view of it")
@@ -90,7 +90,7 @@ def _untrained(recipe: Recipe) -> Describer:
     """The network with the weights the training began from."""
     with torch.random.fork_rng(devices=()):
         torch.manual_seed(recipe.seed)
-        return NetworkDescriber(recipe.network.build().eval(), "untrained")
+        return NetworkDescriber(recipe.network.build().eval(), "untrained", precision="float32")
 
 
 KEYPOINTS, LINES = 500, 80

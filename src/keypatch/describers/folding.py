@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from keypatch.describers.winograd import winograd
+from keypatch.describers.kernels import filter_responses, winograd
 from keypatch.networks.frn import EPS, FilterResponse
 from keypatch.networks.patch_network import PatchNetwork, unit_length
 
@@ -19,7 +19,7 @@ Stage = Callable[[Tensor], Tensor]
 
 @dataclass(frozen=True)
 class Convolution:
-    """A convolution on channels-last maps, with ReLU if `relu`."""
+    """A convolution on channels-last maps, with ReLU if `relu`; weight and bias are float32."""
 
     weight: Tensor
     bias: Tensor
@@ -27,23 +27,25 @@ class Convolution:
     padding: int
     relu: bool
 
-    def __call__(self, x: Tensor) -> Tensor:
-        y = F.conv2d(x, self.weight, self.bias, self.stride, self.padding)
-        return y.relu_() if self.relu else y
+    def fastest(self, side: int, dtype: torch.dtype) -> tuple[Stage, torch.dtype]:
+        """It on maps of this side, and the type it takes: Winograd's, one prepared for oneDNN, or torch's plain one.
 
-    def fastest(self, side: int) -> Stage:
-        """The same on maps of this side: Winograd's, one prepared for oneDNN, or torch's plain one."""
-        if self.weight.device.type != "cpu":
-            return self
-        return self._winograd(side) or self._packed(side) or self
+        `dtype` is the precision wished for. Winograd's way is float32 always: it beats bfloat16 done directly.
+        """
+        on_cpu = self.weight.device.type == "cpu"
+        fast = self._winograd(side) if on_cpu and dtype in (torch.float32, torch.bfloat16) else None
+        if fast is not None:
+            return fast, torch.float32
+        weight = self.weight.to(dtype, memory_format=torch.channels_last)
+        bias = self.bias.to(dtype)
+        return (self._packed(weight, bias, side) if on_cpu else None) or self._plain(weight, bias), dtype
 
     def _winograd(self, side: int) -> Stage | None:
-        shape = (self.weight.shape[2:], self.stride, self.padding, self.weight.dtype)
-        if shape != ((3, 3), 1, 1, torch.float32) or side % 4:
+        if (self.weight.shape[2:], self.stride, self.padding) != ((3, 3), 1, 1) or side % 4:
             return None
         return winograd(self.weight, self.bias, self.relu)
 
-    def _packed(self, side: int) -> Stage | None:
+    def _packed(self, weight: Tensor, bias: Tensor, side: int) -> Stage | None:
         """With the weights laid out once for oneDNN and the ReLU inside: a tenth faster than `F.conv2d`.
 
         None where torch does not have these operators, whose names are private, or not in this precision.
@@ -51,17 +53,26 @@ class Convolution:
         if not torch.backends.mkldnn.is_available():  # type: ignore[no-untyped-call]
             return None
         ones, strides, padding = [1, 1], [self.stride] * 2, [self.padding] * 2
-        input_shape = [32, self.weight.shape[1], side, side]
+        input_shape = [32, weight.shape[1], side, side]
         try:
             reorder, convolve = torch.ops.mkldnn._reorder_convolution_weight, torch.ops.mkldnn._convolution_pointwise
-            weight = reorder(self.weight, padding, strides, ones, 1, input_shape)
+            packed = reorder(weight, padding, strides, ones, 1, input_shape)
         except (AttributeError, RuntimeError):
             return None
         activation = "relu" if self.relu else "none"
 
         def convolution(x: Tensor) -> Tensor:
-            y: Tensor = convolve(x, weight, self.bias, padding, strides, ones, 1, activation, [], "")
+            x = x.to(weight.dtype, memory_format=torch.channels_last)
+            y: Tensor = convolve(x, packed, bias, padding, strides, ones, 1, activation, [], "")
             return y
+
+        return convolution
+
+    def _plain(self, weight: Tensor, bias: Tensor) -> Stage:
+        def convolution(x: Tensor) -> Tensor:
+            x = x.to(weight.dtype, memory_format=torch.channels_last)
+            y = F.conv2d(x, weight, bias, self.stride, self.padding)
+            return y.relu_() if self.relu else y
 
         return convolution
 
@@ -69,8 +80,8 @@ class Convolution:
 def fold(network: PatchNetwork, device: torch.device, dtype: torch.dtype = torch.float32) -> Stage:
     """A function from prepared patches (n, 1, size, size) on `device`, which it may overwrite, to float32 descriptors.
 
-    It has its own copy of the weights, as in evaluation mode. `dtype` is that of the convolutions; the normalization of
-    filter responses and everything after the last convolution stay in float32.
+    It has its own copy of the weights, as in evaluation mode. `dtype` is that of the convolutions, Winograd's excepted;
+    the normalization of filter responses and everything after the last convolution stay in float32.
     """
     stages = tuple(_stages(network, device, dtype))
 
@@ -87,26 +98,28 @@ def _stages(network: PatchNetwork, device: torch.device, dtype: torch.dtype) -> 
     layers = [layer for layer in network.layers if not isinstance(layer, nn.Dropout | nn.Flatten)]
     last = list(network.last) if isinstance(network.last, nn.Sequential) else [network.last]
     side = network.preprocessing.size
-    first = True
+    responses: FilterResponse | None = None  # waits for the next layer, whose type of input it writes
     while layers:
         layer = layers.pop(0)
         if isinstance(layer, FilterResponse):
-            yield _filter_responses(layer, device)
-        elif isinstance(layer, nn.Linear) or (isinstance(layer, nn.Conv2d) and not layers):
-            yield _whole_map(layer, _take(nn.BatchNorm1d, last), side, device, dtype)
+            responses = layer
+            continue
+        if isinstance(layer, nn.Linear) or (isinstance(layer, nn.Conv2d) and not layers):
+            stage, takes = _whole_map(layer, _take(nn.BatchNorm1d, last), side, device, dtype), dtype
         elif isinstance(layer, nn.Conv2d):
-            if first:
-                first = False
-                yield lambda x: x.to(dtype, memory_format=torch.channels_last)
             norm, relu = _take(nn.BatchNorm2d, layers), _take(nn.ReLU, layers)
             weight, bias = _folded(layer, norm)
-            weight = weight.to(device, dtype, memory_format=torch.channels_last)
             stride, padding = layer.stride[0], int(layer.padding[0])
-            yield Convolution(weight, bias.to(device, dtype), stride, padding, relu is not None).fastest(side)
+            convolution = Convolution(weight.to(device), bias.to(device), stride, padding, relu is not None)
+            stage, takes = convolution.fastest(side, dtype)
             side = (side + 2 * padding - weight.shape[2]) // stride + 1
         else:
-            yield deepcopy(layer).eval().to(device)
+            stage, takes = deepcopy(layer).eval().to(device), torch.float32
             side = side // 2 if isinstance(layer, nn.MaxPool2d) else side
+        if responses is not None:
+            yield _filter_responses(responses, device, takes)
+            responses = None
+        yield stage
     yield from (deepcopy(layer).eval().to(device) for layer in last)
     if network.unit_length:
         yield unit_length
@@ -124,11 +137,15 @@ def _whole_map(
     weight, bias = _folded(layer, norm)
     weight = weight.reshape(len(weight), -1, side, side).permute(0, 2, 3, 1).reshape(len(weight), -1)
     weight, bias = weight.to(device, dtype).contiguous(), bias.to(device, dtype)
-    return lambda x: F.linear(x.permute(0, 2, 3, 1).flatten(1), weight, bias).float()
+    return lambda x: F.linear(x.to(dtype).permute(0, 2, 3, 1).flatten(1), weight, bias).float()
 
 
-def _filter_responses(layer: FilterResponse, device: torch.device) -> Stage:
-    """`FilterResponse` with the passes over the map done in place."""
+def _filter_responses(layer: FilterResponse, device: torch.device, dtype: torch.dtype) -> Stage:
+    """`FilterResponse` written as `dtype`: compiled, or with the passes over the map done in place."""
+    if device.type == "cpu":
+        compiled = filter_responses(layer, dtype)
+        if compiled is not None:
+            return compiled
     parameters = (p.detach().float().view(1, 1, -1) for p in (layer.weight, layer.bias, layer.tau))
     weight, bias, tau = (p.to(device, copy=True) for p in parameters)  # each (1, 1, channels)
 
@@ -137,7 +154,7 @@ def _filter_responses(layer: FilterResponse, device: torch.device) -> Stage:
         scale = weight * (pixels.square().mean(1, keepdim=True) + EPS).rsqrt()
         pixels = torch.addcmul(bias, pixels, scale, out=pixels)
         pixels = torch.maximum(pixels, tau, out=pixels)
-        return pixels.view(len(x), *x.shape[2:], x.shape[1]).permute(0, 3, 1, 2).to(x.dtype)
+        return pixels.view(x.shape[0], *x.shape[2:], x.shape[1]).permute(0, 3, 1, 2).to(dtype)
 
     return normalize
 

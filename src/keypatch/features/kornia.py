@@ -20,6 +20,8 @@ class PatchDescriptor(nn.Module):
     An ordinary torch module: it moves to any device, has gradients and can be trained further. It is made in
     evaluation mode. Patches of another side than `patch_size` are resized; `patch_sigmas` is the side of the square of
     the photograph that a patch should show, so kornia's frames should have the scale patch_sigmas / 2 * sigma.
+    Traced or exported (torch.jit.trace, torch.export, torch.onnx.export with a dynamic first axis), it takes batches of
+    any size.
     """
 
     def __init__(self, descriptor: str | Path = DESCRIPTOR) -> None:
@@ -44,9 +46,11 @@ class PatchDescriptor(nn.Module):
             )
         if patches.dtype not in (torch.float32, torch.float64):
             raise KeypatchError(f"Patches must be float32 or float64, found {patches.dtype}. Convert the image.")
-        # in training the last normalization looks at the whole batch
-        parts = (patches,) if self.training else torch.split(patches, _AT_ONCE)
-        return torch.cat([self._describe(part) for part in parts])
+        # in training the last normalization looks at the whole batch; the chunks of a graph would be as many as traced
+        traced = torch.compiler.is_compiling() or torch.jit.is_tracing()  # type: ignore[attr-defined, no-untyped-call]
+        if self.training or traced:
+            return self._describe(patches)
+        return torch.cat([self._describe(part) for part in torch.split(patches, _AT_ONCE)])
 
     def _describe(self, patches: Tensor) -> Tensor:
         raw: Tensor = self.network(prepare(255 * patches[:, 0], self.network.preprocessing))

@@ -65,7 +65,7 @@ class Halves(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         quarter = x.shape[2] // 4
         # As the authors' imresize does it: bicubic, smoothed.
-        whole = F.interpolate(x, scale_factor=0.5, mode="bicubic", antialias=True) if len(x) else x[..., ::2, ::2]
+        whole = F.interpolate(x, scale_factor=0.5, mode="bicubic", antialias=True) if x.shape[0] else x[..., ::2, ::2]
         middle = x[..., quarter : 3 * quarter, quarter : 3 * quarter]
         return torch.cat([self.surround(self.norm(whole)), self.centre(self.norm(middle))], dim=1).flatten(1)
 

@@ -136,6 +136,15 @@ def read_training(path: Path) -> tuple[TrainingSet, ...]:
         return _training(opened.metadata() or {})
 
 
+def read_recipe_text(path: Path) -> str:
+    """The recipe, as TOML, that a run folder's newest checkpoint, or a checkpoint file, was trained by."""
+    file = newest_checkpoint(path) if path.is_dir() else path
+    if file is None:
+        return ""
+    with open_safetensors(file) as opened, reading(file, FORMAT.title):
+        return str((opened.metadata() or {})["recipe"])
+
+
 def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
     """The optimizer's state as named tensors: "<parameter number>.<entry>"."""
     state = optimizer.state_dict()["state"]

@@ -15,6 +15,8 @@ from keypatch.zoo.cards import HANDMADE, Card, shipped_cards, shipped_file, trai
 if TYPE_CHECKING:
     from keypatch.networks import NetworkSpec, PatchNetwork
 
+ONNX = "onnx"  # a file's kind, beside the names of our formats
+
 
 def names() -> list[Card]:
     """Everything `load` knows by name: what is made by hand, then the shipped weights."""
@@ -22,10 +24,10 @@ def names() -> list[Card]:
 
 
 def load(name: str | Path, device: str = "auto", precision: str = "auto") -> Describer:
-    """Load a describer: a zoo name, a run folder, a checkpoint, a weight file of ours or a published one.
+    """Load a describer: a zoo name, a run folder, a checkpoint, a weight file of ours or a published one, an ONNX file.
 
     A zoo name comes before a file of the same name; write ./name, or give a Path, for the file. Device and precision
-    are the network's and mean nothing to SIFT.
+    are the network's and mean nothing to SIFT; an ONNX file has its own precision.
 
     >>> describer = kp.load("hynet-notredame")
     >>> describer.name, describer.dim
@@ -37,15 +39,22 @@ def load(name: str | Path, device: str = "auto", precision: str = "auto") -> Des
     card = _card(name)
     if card is not None and not card.network:
         return SiftDescriber(root=card.name == "rootsift")
+    if card is None and _file(name)[0] == ONNX:
+        from keypatch.describers.onnx_file import OnnxDescriber
+
+        return OnnxDescriber(Path(name).expanduser(), _title(name), device)
     from keypatch.describers.network import NetworkDescriber
 
+    return NetworkDescriber(load_network(name)[1], _title(name), device, precision, load_training(name))
+
+
+def _title(name: str | Path) -> str:
     path = Path(name).expanduser()
-    title = card.name if card else path.resolve().name if path.is_dir() else path.stem
-    return NetworkDescriber(load_network(name)[1], title, device, precision, load_training(name))
+    return str(name) if _card(name) else path.resolve().name if path.is_dir() else path.stem
 
 
 def load_network(name: str | Path) -> "tuple[NetworkSpec, PatchNetwork]":
-    """The network behind anything `load` takes but SIFT, on the CPU and in evaluation mode."""
+    """The network behind anything `load` takes but SIFT and ONNX files, on the CPU and in evaluation mode."""
     card = _card(name)
     if card is not None and not card.network:
         raise KeypatchError(
@@ -60,9 +69,35 @@ def load_network(name: str | Path) -> "tuple[NetworkSpec, PatchNetwork]":
         from keypatch.networks.weights import load_weights
 
         return load_weights(path)
+    if kind == ONNX:
+        raise KeypatchError(
+            f"{path} is a graph that describes; it cannot be trained, changed or exported again. Give the run folder "
+            "or the weights it was exported from."
+        )
     from keypatch.networks.published import load_published
 
     return load_published(path)
+
+
+def load_card(name: str | Path) -> tuple[Card, str]:
+    """The card of anything `load_network` takes, as far as it is known, and its recipe as TOML, or an empty text."""
+    known = _card(name)
+    if known is not None:
+        return known, ""
+    kind, path = _file(name)
+    spec, _ = load_network(name)
+    card = Card(_title(name), "", spec.dim, type(spec).__name__, training=load_training(name))
+    if kind == "keypatch-checkpoint":
+        from keypatch.training.checkpoints import read_recipe_text
+
+        return card, read_recipe_text(path)
+    if kind == "keypatch-weights":
+        from keypatch.networks.weights import read_weights_card
+
+        told = read_weights_card(path)
+        about, trained_on, terms = (str(told.get(field, "")) for field in ("about", "trained_on", "terms"))
+        return replace(card, about=about, trained_on=trained_on, terms=terms), ""
+    return replace(card, about="a published checkpoint"), ""
 
 
 def load_training(name: str | Path) -> tuple[TrainingSet, ...]:
@@ -101,7 +136,14 @@ def _card(name: str | Path) -> Card | None:
 
 
 def _format_of(path: Path) -> str:
-    """The format a safetensors file of ours names in its header; empty for every other file."""
+    """ONNX, or the format a safetensors file of ours names in its header; empty for every other file."""
+    if path.suffix.lower() == ".pt2":  # whose loader unpickles
+        raise KeypatchError(
+            f"{path} is for torch.export.load, which can run code from a file, so keypatch does not load it. Give an "
+            "ONNX file, the run folder or the weights."
+        )
+    if path.suffix.lower() == ".onnx":
+        return ONNX
     if path.suffix != ".safetensors":
         return ""
     from keypatch.networks.weights import open_safetensors

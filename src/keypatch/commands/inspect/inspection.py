@@ -142,6 +142,10 @@ def _kind_of_file(file: Path) -> tuple[str, Look]:
         from keypatch.commands.inspect.runs import look_at_published, look_at_recipe
 
         return ("recipe", look_at_recipe) if suffix == ".toml" else ("published weights", look_at_published)
+    if suffix == ".onnx":
+        from keypatch.commands.inspect.runs import look_at_onnx
+
+        return "descriptor in ONNX", look_at_onnx
     if suffix == ".json":
         return _kind_of_json(file)
     if suffix == ".safetensors":
@@ -208,5 +212,6 @@ def _unknown_file(file: Path) -> Findings:
     yield "size", f"{file.stat().st_size:,} bytes"
     yield DataError(
         f"{file} is no file that keypatch reads: weights and checkpoints end in .safetensors, .pth, .pt or .params, "
-        f"recipes in .toml, results in .json, features and matches in .h5, photos in {', '.join(sorted(SUFFIXES))}."
+        f"exported descriptors in .onnx, recipes in .toml, results in .json, features and matches in .h5, photos in "
+        f"{', '.join(sorted(SUFFIXES))}."
     )

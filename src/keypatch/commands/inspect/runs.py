@@ -72,6 +72,20 @@ def look_at_published(file: Path) -> Findings:
     yield "SHA-256", hash_file(file)
 
 
+def look_at_onnx(file: Path) -> Findings:
+    from keypatch.describers.onnx_file import OnnxDescriber
+
+    describer = OnnxDescriber(file)
+    yield "name", describer.facts["name"]
+    yield "descriptors", f"{describer.dim} numbers, {'unit length' if describer.unit_length else 'raw length'}"
+    yield "precision", describer.precision
+    yield "patches", f"{describer.patch_size} pixels, {describer.patch_sigmas:g} sigma"
+    if describer.facts.get("terms"):
+        yield "terms", describer.facts["terms"]
+    yield from _training_facts(describer.training)
+    yield "SHA-256", describer.weights_hash
+
+
 def look_at_card(file: Path) -> Findings:
     yield from _card_facts(Card.load(file))
 

@@ -6,6 +6,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
+from keypatch.benchmarks.evaluation import scoring_precision
 from keypatch.commands.train import Data, open_source, train
 from keypatch.errors import Interrupted, KeypatchError, MissingExtra
 from keypatch.files import lock
@@ -142,7 +143,7 @@ def _score(plan: MethodsPlan, row: Trial, recipe: Recipe, progress: Progress) ->
             continue
         progress.note(f"Scoring {row.name} at {share:.0%}")
         file = milestone_path(plan.run_folder(recipe), share)
-        describer = load(file, plan.conditions.device, plan.conditions.precision)
+        describer = load(file, plan.conditions.device, scoring_precision(plan.conditions.precision))
         for test in missing:
             result = test.score(describer)
             milestone = row.at(share) or _reached(file, share)

@@ -7,6 +7,7 @@ from itertools import zip_longest
 from pathlib import Path
 
 from keypatch.benchmarks import evaluate_ubc, load_result
+from keypatch.benchmarks.evaluation import scoring_precision
 from keypatch.describers.protocol import Describer, HasWeights
 from keypatch.errors import DataError, KeypatchError
 from keypatch.files import safe_name
@@ -81,7 +82,7 @@ def study_ubc(
     for number, job in enumerate(jobs, start=1):
         progress.note(f"{job} ({number} of {len(jobs)})")
         with interruptible(f"{folder} keeps what was scored, up to {job}"):
-            _score(job, load(job.source, device, precision), tests, folder)
+            _score(job, load(job.source, device, scoring_precision(precision)), tests, folder)
         table = UbcTable(tuple(load_ubc_rows(folder)), pair_list)
         table.save(folder / "table.json")
         write_ubc_page(folder / "table.md", table.rows, pair_list)

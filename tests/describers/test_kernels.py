@@ -8,8 +8,9 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from keypatch.describers import winograd as module
-from keypatch.describers.winograd import load_library, winograd
+from keypatch.describers import kernels as module
+from keypatch.describers.kernels import filter_responses, load_library, winograd
+from keypatch.networks.frn import FilterResponse
 
 
 @pytest.fixture
@@ -47,6 +48,26 @@ def test_it_is_torch_s_convolution(inside: int, outside: int, side: int, relu: b
     assert y.shape == expected.shape and y.is_contiguous(memory_format=torch.channels_last)
     # entries of size 1 to 8; the transforms multiply by up to 8 and cancel: about ten times the error of a direct one
     torch.testing.assert_close(y.double(), expected, atol=3e-4, rtol=0)
+
+
+@pytest.mark.parametrize("given", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("wanted", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize(("channels", "side", "count"), [(32, 32, 3), (128, 8, 2), (64, 3, 5), (32, 1, 1), (32, 4, 0)])
+def test_responses_are_those_of_the_layer(
+    given: torch.dtype, wanted: torch.dtype, channels: int, side: int, count: int
+) -> None:
+    needs_library()
+    generator = torch.Generator().manual_seed(side)
+    layer = FilterResponse(channels).requires_grad_(False)
+    for parameter in layer.parameters():
+        parameter += torch.randn(parameter.shape, generator=generator) / 3
+    x = (3 * torch.randn((count, channels, side, side), generator=generator)).to(given)
+    expected = layer(x.float()).to(wanted).float()
+    normalize = filter_responses(layer, wanted)
+    assert normalize is not None
+    y = normalize(x.clone())
+    assert y.dtype == wanted and y.shape == x.shape
+    torch.testing.assert_close(y.float(), expected, atol=1e-5, rtol=0 if wanted == torch.float32 else 2**-7)  # one step
 
 
 def test_channels_that_do_not_fill_the_vectors_are_left_to_others() -> None:
@@ -151,7 +172,7 @@ def test_a_cache_that_cannot_be_written_is_no_error(fresh: Path, monkeypatch: py
 def test_a_library_with_wrong_numbers_is_not_used(fresh: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     needs_library()
     load_library.cache_clear()
-    wrong = fresh / "winograd.cpp"
+    wrong = fresh / "kernels.cpp"
     wrong.write_text(module._SOURCE.read_text().replace("5.f * a2", "4.f * a2"))
     monkeypatch.setattr(module, "_SOURCE", wrong)
     assert load_library() is None

@@ -1,10 +1,14 @@
-// 3x3 convolution with stride 1 and padding 1 by Winograd's F(4x4, 3x3): 36 products where the direct way has 144.
+// What the libraries do more slowly: Winograd's convolution, and the normalization of filter responses in one go.
 //
-// Maps are channels-last float32 with a side divisible by 4. A block of 6x6 tiles is transformed (V = B^T d B), multiplied
+// The 3x3 convolution with stride 1 and padding 1 is F(4x4, 3x3): 36 products where the direct way has 144. Maps are
+// channels-last float32 with a side divisible by 4. A block of 6x6 tiles is transformed (V = B^T d B), multiplied
 // by the transformed weights in 36 small matrix products, and transformed back (Y = A^T M A), with bias and ReLU.
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <vector>
 
 namespace {
@@ -131,6 +135,63 @@ struct Convolution {
     }
 };
 
+typedef uint16_t Half;  // the upper half of a float32: bfloat16
+
+inline float widen(float value) { return value; }
+inline float widen(Half value) {
+    const uint32_t bits = uint32_t(value) << 16;
+    float wide;
+    std::memcpy(&wide, &bits, sizeof wide);
+    return wide;
+}
+inline void narrow(float value, float& to) { to = value; }
+inline void narrow(float value, Half& to) {  // to the nearest, ties to even
+    uint32_t bits;
+    std::memcpy(&bits, &value, sizeof bits);
+    to = Half((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+// y = max(x * weight / sqrt(mean x^2 + eps) + bias, tau), SLICE channels of one map: the second pass finds it in the cache
+template <class In, class Out>
+void respond(const In* x, Out* y, const float* weight, const float* bias, const float* tau, int pixels, int channels,
+             float eps) {
+    for (int first = 0; first < channels; first += SLICE) {
+        float squares[4][SLICE] = {};  // four sums: each waits for its own additions only
+        for (int p = 0; p + 4 <= pixels; p += 4)
+            for (int k = 0; k < 4; ++k)
+                for (int c = 0; c < SLICE; ++c) {
+                    const float value = widen(x[size_t(p + k) * channels + first + c]);
+                    squares[k][c] += value * value;
+                }
+        float scale[SLICE], shift[SLICE], least[SLICE];
+        for (int c = 0; c < SLICE; ++c) {
+            for (int p = pixels / 4 * 4; p < pixels; ++p) {
+                const float value = widen(x[size_t(p) * channels + first + c]);
+                squares[0][c] += value * value;
+            }
+            const float sum = squares[0][c] + squares[1][c] + squares[2][c] + squares[3][c];
+            scale[c] = weight[first + c] / std::sqrt(sum / pixels + eps);
+            shift[c] = bias[first + c];
+            least[c] = tau[first + c];
+        }
+        for (int p = 0; p < pixels; ++p)
+#pragma GCC ivdep  // x and y are the same or apart
+            for (int c = 0; c < SLICE; ++c) {
+                const float value = widen(x[size_t(p) * channels + first + c]) * scale[c] + shift[c];
+                narrow(value < least[c] ? least[c] : value, y[size_t(p) * channels + first + c]);
+            }
+    }
+}
+
+template <class In, class Out>
+void respond_all(const void* x, void* y, const float* weight, const float* bias, const float* tau, int maps, int pixels,
+                 int channels, float eps) {
+    const size_t step = size_t(pixels) * channels;
+    for (int map = 0; map < maps; ++map)
+        respond(static_cast<const In*>(x) + map * step, static_cast<Out*>(y) + map * step, weight, bias, tau, pixels,
+                channels, eps);
+}
+
 }  // namespace
 
 extern "C" int lanes() { return LANES; }
@@ -144,4 +205,12 @@ extern "C" void convolve(const float* x, const float* u, const float* bias, floa
     float* start = memory.data();
     Convolution{x, u, bias, start + v + m, y, start, start + v, side, in, out, relu != 0}.run(
         long(maps) * (side / 4) * (side / 4));
+}
+
+// x and y (maps, pixels, channels), each float32 or, where the flag says so, bfloat16; x and y may be the same
+extern "C" void normalize(const void* x, void* y, const float* weight, const float* bias, const float* tau, int maps,
+                          int pixels, int channels, float eps, int from_half, int to_half) {
+    (from_half ? (to_half ? respond_all<Half, Half> : respond_all<Half, float>)
+               : (to_half ? respond_all<float, Half> : respond_all<float, float>))(
+        x, y, weight, bias, tau, maps, pixels, channels, eps);
 }
