@@ -9,7 +9,8 @@ import skimage.data
 from numpy.typing import NDArray
 from PIL import Image
 
-from keypatch.benchmarks.photo_features import photo_features, refuse_idle_extraction, resized
+from keypatch.benchmarks.caching import resized
+from keypatch.benchmarks.photo_features import photo_features, refuse_idle_extraction
 from keypatch.detection import Orb
 from keypatch.errors import DataError, KeypatchError
 from keypatch.features import Extraction, extract, find_photos, read_photo

@@ -1,0 +1,115 @@
+"""Workers that are actors of a Ray cluster."""
+
+import logging
+import os
+from typing import Any
+
+from keypatch import parts
+from keypatch.engines.options import Parallel
+from keypatch.engines.work import Event, Serving, this_process
+from keypatch.errors import KeypatchError, MissingExtra
+from keypatch.progress import Progress, counted
+
+# Ray takes a reachable address of the machine for "127.0.0.1", unless it is told that there is no cluster to join
+_LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_USAGE_STATS_ENABLED": "0"}
+
+
+class _Actor:
+    """A worker on some machine of the cluster."""
+
+    def __init__(self, packed: bytes, threads: int, plugins: tuple[str, ...]) -> None:
+        self._serving = Serving(packed, threads, plugins)
+
+    def place(self) -> str:
+        return this_process()
+
+    def answer(self, batch: tuple[Any, ...]) -> Any:
+        return self._serving.answer(batch)
+
+
+class RayCrew:
+    """Actors of the cluster at the address, or of one that lives in this machine as long as the crew."""
+
+    def __init__(self, packed: bytes, parallel: Parallel, progress: Progress) -> None:
+        self._ray, self._owns = _join(parallel)
+        self._packed, self._parallel = self._ray.put(packed), parallel
+        cores = int(self._ray.cluster_resources().get("CPU", 0)) // parallel.worker_threads
+        self.size = min(parallel.workers or cores, cores)
+        if self.size < 1:
+            self.close()
+            raise KeypatchError(f"The Ray cluster has no {counted(parallel.worker_threads, 'core')} for a worker.")
+        if parallel.workers is not None and self.size < parallel.workers:
+            progress.say(f"The Ray cluster has cores for {counted(self.size, 'worker')}, not {parallel.workers}.")
+        self._actors, self._pending, self._count = dict[int, Any](), dict[Any, tuple[int, bool]](), 0
+
+    def start(self) -> int:
+        self._count += 1
+        options = {"num_cpus": self._parallel.worker_threads, "num_gpus": self._parallel.worker_gpus}
+        kind = self._ray.remote(_Actor).options(**options, max_restarts=0)
+        actor = kind.remote(self._packed, self._parallel.worker_threads, parts.loaded_plugins())
+        self._actors[self._count] = actor
+        self._pending[actor.place.remote()] = (self._count, True)
+        return self._count
+
+    def give(self, worker: int, batch: tuple[Any, ...]) -> None:
+        self._pending[self._actors[worker].answer.remote(batch)] = (worker, False)
+
+    def wait(self, seconds: float) -> list[Event]:
+        if not self._pending:
+            return []
+        ready, _ = self._ray.wait(list(self._pending), num_returns=1, timeout=seconds)
+        return [self._hear(reference) for reference in ready]
+
+    def _hear(self, reference: Any) -> Event:
+        worker, is_start = self._pending.pop(reference)
+        try:
+            told = self._ray.get(reference)
+        except self._ray.exceptions.RayActorError as error:
+            del self._actors[worker]
+            return Event(worker, "gone", where=_ending(str(error)))
+        return Event(worker, "ready", where=told) if is_start else Event(worker, "done", told)
+
+    def close(self) -> None:
+        if self._owns:
+            self._ray.shutdown()
+            return
+        for actor in getattr(self, "_actors", {}).values():
+            self._ray.kill(actor)
+
+
+def _join(parallel: Parallel) -> tuple[Any, bool]:
+    """Ray, connected; and whether it was by us."""
+    if parallel.address is None:
+        for name, value in _LOOPBACK.items():
+            os.environ.setdefault(name, value)
+    try:
+        import ray as package
+    except ImportError as error:
+        raise MissingExtra.of("--engine ray needs Ray", "ray", "work in several processes with --workers") from error
+    ray: Any = package
+    if ray.is_initialized():  # by the program that calls us
+        return ray, False
+    quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
+    try:
+        if parallel.address is not None:
+            ray.init(address=parallel.address, **quiet)
+            return ray, True
+        cores = None if parallel.workers is None else parallel.workers * parallel.worker_threads
+        ray.init(address="local", num_cpus=cores, include_dashboard=False, _node_ip_address="127.0.0.1", **quiet)
+    except Exception as error:  # Ray raises ConnectionError, ValueError, RuntimeError and others
+        where = f"The Ray cluster at {parallel.address}" if parallel.address else "Ray"
+        why = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise KeypatchError(f"{where} cannot be used: {why.rstrip('.')}. Check `ray status`.") from error
+    if any(not node["NodeManagerAddress"].startswith("127.") for node in ray.nodes()):
+        ray.shutdown()
+        raise KeypatchError(
+            "Ray was imported before keypatch and would listen on the network. Import keypatch first, start Ray "
+            "yourself, or give --address."
+        )
+    return ray, True
+
+
+def _ending(message: str) -> str:
+    """What Ray says of an actor that is gone, short."""
+    cause = next((line.strip() for line in message.splitlines() if "cause" in line.lower() or "SIG" in line), "")
+    return cause.removeprefix("The actor died because").strip().rstrip(".")[:160] or "the loss of its process"
