@@ -9,7 +9,8 @@ import hashlib
 import shutil
 import tempfile
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from operator import itemgetter
@@ -121,13 +122,17 @@ class KeptFeatures:
                 telling.count(done, len(places), "photos")
         return places
 
-    def read(self, key: str, image: Callable[[], NDArray[np.uint8]]) -> Features:
-        """The features of the image (h, w) with this key."""
+    def file(self, key: str, image: Callable[[], NDArray[np.uint8]]) -> Path:
+        """The feature file of the image (h, w) with this key."""
         path = self._path(key)
         if not _is_whole(path):
             features = extract_grey(image(), self.describer, self.extraction)
             _write(path, replace(features, settings=self.settings))
-        with FeatureReader(path) as reader:
+        return path
+
+    def read(self, key: str, image: Callable[[], NDArray[np.uint8]]) -> Features:
+        """The features of the image with this key."""
+        with FeatureReader(self.file(key, image)) as reader:
             return reader.read(GROUP)
 
     def _path(self, key: str) -> Path:
@@ -142,8 +147,9 @@ class _Extracting:
     extraction: Extraction
     settings: Mapping[str, Setting]
 
-    def open(self) -> Callable[[tuple[tuple[str, Path, Keypoints | None], ...]], list[Features]]:
-        return lambda batch: [self._extract(path, keypoints) for _, path, keypoints in batch]
+    @contextmanager
+    def open(self) -> Iterator[Callable[[tuple[tuple[str, Path, Keypoints | None], ...]], list[Features]]]:
+        yield lambda batch: [self._extract(path, keypoints) for _, path, keypoints in batch]
 
     def _extract(self, path: Path, keypoints: Keypoints | None) -> Features:
         side = self.settings.get("short_side")

@@ -14,7 +14,7 @@ from keypatch.describers.protocol import Describer
 from keypatch.errors import DataError, KeypatchError
 from keypatch.features import Extraction, FeatureReader, Features, Photo
 from keypatch.features.extraction import Setting
-from keypatch.features.feature_files import require_same_photos
+from keypatch.features.feature_files import hash_groups, require_same_photos
 from keypatch.files import hash_file
 from keypatch.images import read_header
 from keypatch.progress import Progress
@@ -135,4 +135,4 @@ def _features_in_file(path: Path, photos: Sequence[Photo]) -> PhotoFeatures:
             settings["keypoints"] = max((len(reader.keypoints(photo.name, sigma=1.0)) for photo in photos), default=0)
     require_same_photos(path, photos)
     places = {photo.name: Place(path, photo.name, photo.path) for photo in photos}
-    return PhotoFeatures(descriptor, settings, {"features": hash_file(path)}, places, partial(read_place, places))
+    return PhotoFeatures(descriptor, settings, {"features": hash_groups(path)}, places, partial(read_place, places))

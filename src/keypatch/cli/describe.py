@@ -18,7 +18,6 @@ app = typer.Typer(add_completion=False)
     epilog=examples(
         "keypatch describe photos --out features.h5 --show patches.png",
         "keypatch describe a.jpg b.jpg --descriptor rootsift --out features.h5",
-        "keypatch describe photos --out features --workers 2",
     )
 )
 @options_of(DETECTOR_TYPES, extraction=Extraction(), files=FileOptions(), parallel=Parallel())

@@ -6,12 +6,15 @@ from typing import Any
 
 from keypatch import parts
 from keypatch.engines.options import Parallel
-from keypatch.engines.work import Event, Serving, this_process
+from keypatch.engines.work import Event, Serving, Task, pack, this_process
 from keypatch.errors import KeypatchError, MissingExtra
 from keypatch.progress import Progress, counted
 
 # Ray takes a reachable address of the machine for "127.0.0.1", unless it is told that there is no cluster to join
 _LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_USAGE_STATS_ENABLED": "0"}
+
+
+_FAREWELL = 10.0  # seconds for idle workers to close their files
 
 
 class _Actor:
@@ -26,13 +29,18 @@ class _Actor:
     def answer(self, batch: tuple[Any, ...]) -> Any:
         return self._serving.answer(batch)
 
+    def close(self) -> None:
+        self._serving.close()
+
 
 class RayCrew:
     """Actors of the cluster at the address, or of one that lives in this machine as long as the crew."""
 
-    def __init__(self, packed: bytes, parallel: Parallel, progress: Progress) -> None:
+    def __init__(self, task: Task[Any, Any], parallel: Parallel, progress: Progress) -> None:
         self._ray, self._owns = _join(parallel)
+        packed = pack(task, self._ray.cloudpickle.dumps)  # which also sends what a notebook has defined
         self._packed, self._parallel = self._ray.put(packed), parallel
+        self._actors, self._pending, self._count = dict[int, Any](), dict[Any, tuple[int, bool]](), 0
         cores = int(self._ray.cluster_resources().get("CPU", 0)) // parallel.worker_threads
         self.size = min(parallel.workers or cores, cores)
         if self.size < 1:
@@ -40,7 +48,6 @@ class RayCrew:
             raise KeypatchError(f"The Ray cluster has no {counted(parallel.worker_threads, 'core')} for a worker.")
         if parallel.workers is not None and self.size < parallel.workers:
             progress.say(f"The Ray cluster has cores for {counted(self.size, 'worker')}, not {parallel.workers}.")
-        self._actors, self._pending, self._count = dict[int, Any](), dict[Any, tuple[int, bool]](), 0
 
     def start(self) -> int:
         self._count += 1
@@ -70,11 +77,14 @@ class RayCrew:
         return Event(worker, "ready", where=told) if is_start else Event(worker, "done", told)
 
     def close(self) -> None:
+        busy = {worker for worker, _ in self._pending.values()}
+        ending = [actor.close.remote() for worker, actor in self._actors.items() if worker not in busy]
+        if ending:
+            self._ray.wait(ending, num_returns=len(ending), timeout=_FAREWELL)
+        for actor in self._actors.values():
+            self._ray.kill(actor)
         if self._owns:
             self._ray.shutdown()
-            return
-        for actor in getattr(self, "_actors", {}).values():
-            self._ray.kill(actor)
 
 
 def _join(parallel: Parallel) -> tuple[Any, bool]:
@@ -110,6 +120,7 @@ def _join(parallel: Parallel) -> tuple[Any, bool]:
 
 
 def _ending(message: str) -> str:
-    """What Ray says of an actor that is gone, short."""
-    cause = next((line.strip() for line in message.splitlines() if "cause" in line.lower() or "SIG" in line), "")
-    return cause.removeprefix("The actor died because").strip().rstrip(".")[:160] or "the loss of its process"
+    """What Ray says of an actor that is gone, short: the reasons that it guesses fill paragraphs."""
+    if "creation task" in message:  # the last line is the error that was raised
+        return message.strip().splitlines()[-1].strip().rstrip(".")[:160]
+    return "the loss of its node" if "node" in message.lower().split("worker exit")[0] else "the loss of its process"

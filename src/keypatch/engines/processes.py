@@ -19,6 +19,7 @@ from keypatch.engines.options import Parallel
 from keypatch.engines.work import Answer, Event, Serving, this_process
 
 _SPAWN = multiprocessing.get_context("spawn")  # torch and OpenMP do not survive a fork
+_FAREWELL = 10.0  # seconds for an idle worker to close its files
 _LIBRARIES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")  # read when they are loaded
 
 
@@ -33,6 +34,7 @@ class ProcessCrew:
     def __init__(self, packed: bytes, parallel: Parallel) -> None:
         self.size, self._threads = parallel.workers or 1, parallel.worker_threads
         self._packed, self._workers, self._count = packed, dict[int, _Worker](), 0
+        self._busy = set[int]()
 
     def start(self) -> int:
         self._count += 1
@@ -46,6 +48,7 @@ class ProcessCrew:
         return self._count
 
     def give(self, worker: int, batch: tuple[Any, ...]) -> None:
+        self._busy.add(worker)
         with suppress(OSError):  # it has died, which `wait` tells
             self._workers[worker].pipe.send(batch)
 
@@ -63,13 +66,17 @@ class ProcessCrew:
             pipe.close()
             return Event(number, "gone", where=_ending(process.exitcode))
         if isinstance(told, Answer):
+            self._busy.discard(number)
             return Event(number, "done", told)
         return Event(number, "ready", where=told)
 
     def close(self) -> None:
-        for process, _ in self._workers.values():
+        for _, pipe in self._workers.values():
+            with suppress(OSError):
+                pipe.send(None)
+        for number, (process, pipe) in self._workers.items():
+            process.join(0 if number in self._busy else _FAREWELL)
             process.kill()
-        for process, pipe in self._workers.values():
             process.join()
             pipe.close()
         self._workers.clear()
@@ -105,8 +112,9 @@ def _serve(pipe: "Connection[Any, Any]", packed: bytes, threads: int, plugins: t
     serving = Serving(packed, threads, plugins, number)
     with suppress(EOFError, OSError):  # the parent is gone
         pipe.send(this_process())
-        while True:
-            pipe.send(serving.answer(pipe.recv()))
+        while (batch := pipe.recv()) is not None:
+            pipe.send(serving.answer(batch))
+    serving.close()
 
 
 def _end_with_parent() -> None:

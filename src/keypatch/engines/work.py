@@ -3,15 +3,16 @@
 import os
 import pickle
 import socket
+import sys
 import time
 import traceback
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Generic, Literal, Protocol, TypeVar
 
@@ -52,8 +53,8 @@ def used() -> Parallel:
 class Task(Protocol[ItemIn, ResultOut]):
     """A value that can be pickled; what takes long to load or holds files open is made by `open`, once in a worker."""
 
-    def open(self) -> "Callable[[tuple[ItemIn, ...]], ResultOut]":
-        """The function of a batch of items. A KeypatchError that it raises is the batch's outcome."""
+    def open(self) -> "AbstractContextManager[Callable[[tuple[ItemIn, ...]], ResultOut]]":
+        """The function of a batch of items, as long as it is needed. A KeypatchError of it is the batch's outcome."""
 
 
 @dataclass(frozen=True)
@@ -134,15 +135,18 @@ def run(
 def _here(
     task: Task[Item, Result], batches: Iterator[tuple[Item, ...]], stop: Callable[[], bool]
 ) -> Iterator[Done[Item, Result]]:
-    function = None
-    for batch in batches:
-        if stop():
-            return
-        function = function or task.open()
-        try:
-            yield Done(batch, function(batch))
-        except KeypatchError as error:
-            yield Done(batch, error=error)
+    first = None if stop() else next(batches, None)
+    if first is None:
+        return
+    with task.open() as function:
+        for batch in chain([first], batches):
+            if stop():
+                return
+            try:
+                done = Done[Item, Result](batch, function(batch))
+            except KeypatchError as error:
+                done = Done(batch, error=error)
+            yield done
 
 
 def _batches(items: Iterable[Item], size: int) -> Iterator[tuple[Item, ...]]:
@@ -152,8 +156,19 @@ def _batches(items: Iterable[Item], size: int) -> Iterator[tuple[Item, ...]]:
 
 
 def _hire(task: Task[Any, Any], parallel: Parallel, progress: Progress) -> "Crew":
+    if parallel.engine == "ray":
+        from keypatch.engines.cluster import RayCrew
+
+        return RayCrew(task, parallel, progress)
+    from keypatch.engines.processes import ProcessCrew
+
+    return ProcessCrew(pack(task, pickle.dumps), parallel)
+
+
+def pack(task: Task[Any, Any], dumps: Callable[[Any], bytes]) -> bytes:
+    """The task as bytes; KeypatchError where that cannot be."""
     try:
-        packed = pickle.dumps(task)
+        return dumps(task)
     except KeypatchError:
         raise
     except Exception as error:  # pickle raises what it likes
@@ -161,13 +176,6 @@ def _hire(task: Task[Any, Any], parallel: Parallel, progress: Progress) -> "Crew
             f"This cannot be sent to workers ({error}). Define it in a module of its own, or work in one process "
             "(--workers 1)."
         ) from error
-    if parallel.engine == "ray":
-        from keypatch.engines.cluster import RayCrew
-
-        return RayCrew(packed, parallel, progress)
-    from keypatch.engines.processes import ProcessCrew
-
-    return ProcessCrew(packed, parallel)
 
 
 @dataclass
@@ -282,10 +290,15 @@ class Serving:
     """What a worker holds: the opened function of the task. Made in the worker's process."""
 
     def __init__(self, packed: bytes, threads: int, plugins: tuple[str, ...], number: int = 0) -> None:
-        use_threads(threads, number)
         for plugin in plugins:
             parts.load_plugin(Path(plugin))
-        self._function = pickle.loads(packed).open()
+        task = pickle.loads(packed)
+        use_threads(threads, number)
+        self._opened = ExitStack()
+        self._function = self._opened.enter_context(task.open())
+
+    def close(self) -> None:
+        self._opened.close()
 
     def answer(self, batch: tuple[Any, ...]) -> Answer:
         with warnings.catch_warnings(record=True) as caught:
@@ -305,11 +318,11 @@ def this_process() -> str:
 
 
 def use_threads(threads: int, number: int = 0) -> None:
-    """So many threads of every library in this process; of several GPUs the one for the worker of this number."""
-    import cv2
-    import torch
-
-    torch.set_num_threads(threads)
-    cv2.setNumThreads(threads)
-    if torch.cuda.device_count() > 1:
-        torch.cuda.set_device(number % torch.cuda.device_count())
+    """So many threads of the libraries that the task has brought in; of several GPUs the one for this worker."""
+    torch, cv2 = sys.modules.get("torch"), sys.modules.get("cv2")
+    if cv2 is not None:
+        cv2.setNumThreads(threads)
+    if torch is not None:
+        torch.set_num_threads(threads)
+        if torch.cuda.device_count() > 1:
+            torch.cuda.set_device(number % torch.cuda.device_count())

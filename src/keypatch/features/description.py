@@ -19,6 +19,7 @@ from keypatch.features.feature_files import (
     FEATURES,
     FeatureReader,
     feature_attributes,
+    hash_groups,
     read_features,
     require_same_photos,
     stamp,
@@ -29,7 +30,7 @@ from keypatch.features.growing_file import require_output
 from keypatch.features.keypoint_files import KeypointSource, open_keypoints
 from keypatch.features.patch_picture import show_patches
 from keypatch.features.store import is_store
-from keypatch.files import hash_file, hash_folder
+from keypatch.files import hash_folder
 from keypatch.geometry import Keypoints
 from keypatch.images import (
     Photo,
@@ -165,9 +166,10 @@ class _Work:
     def key(self, photo: Photo) -> str:
         return photo.name
 
-    def open(self) -> Callable[[Photo], Group]:
+    @contextmanager
+    def open(self) -> Iterator[Callable[[Photo], Group]]:
         given = None if self.keypoints_from is None else open_keypoints(self.keypoints_from, self.files.sigma)
-        return partial(self.describe, source=given)
+        yield partial(self.describe, source=given)
 
     def read(self, photo: Photo) -> NDArray[np.uint8]:
         return read_photo(photo.path, turn_by_exif=self.files.turn_by_exif, pixel_limit=self.files.pixel_limit)
@@ -226,7 +228,7 @@ def _settings(
         named["masks"] = hash_folder(Path(files.masks).rglob("*.png"))
     if keypoints_from is None:
         return named | extraction.settings(describer)
-    origin: dict[str, Setting] = {"detector": "file", "detector.hash": hash_file(Path(keypoints_from))}
+    origin: dict[str, Setting] = {"detector": "file", "detector.hash": hash_groups(Path(keypoints_from))}
     cut = cut_settings(describer, extraction.patch_sigmas)
     return named | origin | {"detector.sigma": files.sigma, "upright": extraction.upright} | cut
 

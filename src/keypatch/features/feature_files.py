@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from keypatch.errors import DataError
 from keypatch.features.extraction import Features, Setting
-from keypatch.files import Format, hash_file, parse_json, reading, safe_name
+from keypatch.files import Format, hash_file, hash_folder, parse_json, reading, safe_name
 from keypatch.geometry import Keypoints, from_hloc, to_hloc
 from keypatch.images import Photo
 from keypatch.provenance import Provenance
@@ -221,8 +221,10 @@ def write_features(
 def open_h5(path: Place, kind: str = "feature file") -> Any:
     """The HDF5 file, for reading, as h5py's File, or a `Store`, which stands for one; DataError where it is neither."""
     if is_address(path) or Path(path).is_dir():
-        from keypatch.features.store import Store
+        from keypatch.features.store import ABOUT, Store, has_store
 
+        if isinstance(path, Path) and not has_store(path):
+            raise DataError(f"There is no {kind} {path}: it is a folder, but no store, which would have a {ABOUT}.")
         return Store(path)
     path = Path(path)
     if not path.is_file():
@@ -346,6 +348,11 @@ BYTES, HASH = "photo_bytes", "photo_sha256"  # attributes of the photo's group
 def stamp(path: Path) -> Mapping[str, str | int]:
     """The attributes of a group whose features are of this photo."""
     return {BYTES: path.stat().st_size, HASH: hash_file(path)}
+
+
+def hash_groups(path: Path) -> str:
+    """SHA-256 of a feature or match file, or of the files of a store."""
+    return hash_folder(path.glob("*.h5")) if path.is_dir() else hash_file(path)
 
 
 def require_same_photos(features: Path, photos: Iterable[Photo]) -> None:

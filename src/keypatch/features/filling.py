@@ -1,7 +1,7 @@
 """Items become groups of a feature or match file, or of a store of them, on whatever engine."""
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
@@ -34,7 +34,7 @@ class GroupTask(Protocol[ItemIn]):
     def key(self, item: ItemIn) -> str:
         """The group's name."""
 
-    def open(self) -> Callable[[ItemIn], Group]:
+    def open(self) -> AbstractContextManager[Callable[[ItemIn], Group]]:
         """The function, made in each worker. A DataError that it raises is of this item alone."""
 
 
@@ -196,9 +196,10 @@ def _make(task: GroupTask[Item], function: Callable[[Item], Group], item: Item) 
 class _IntoMemory(Generic[Item]):
     task: GroupTask[Item]
 
-    def open(self) -> Callable[[tuple[Item, ...]], list[Made]]:
-        function = self.task.open()
-        return lambda batch: [_make(self.task, function, item) for item in batch]
+    @contextmanager
+    def open(self) -> Iterator[Callable[[tuple[Item, ...]], list[Made]]]:
+        with self.task.open() as function:
+            yield lambda batch: [_make(self.task, function, item) for item in batch]
 
 
 @dataclass(frozen=True)
@@ -207,9 +208,10 @@ class _IntoShards(Generic[Item]):
     folder: Folder
     attributes: Attributes
 
-    def open(self) -> Callable[[tuple[Item, ...]], list[Made]]:
-        function = self.task.open()
-        return lambda batch: self._write(function, batch)
+    @contextmanager
+    def open(self) -> Iterator[Callable[[tuple[Item, ...]], list[Made]]]:
+        with self.task.open() as function:
+            yield lambda batch: self._write(function, batch)
 
     def _write(self, function: Callable[[Item], Group], batch: tuple[Item, ...]) -> list[Made]:
         name = shard_name(self.task.key(item) for item in batch)

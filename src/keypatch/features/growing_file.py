@@ -132,6 +132,7 @@ def grow_file(path: Path, attributes: Attributes, every: float = 0.0) -> Iterato
     Raises:
         KeypatchError: other settings, another process, or a folder or disk that cannot be written to.
     """
+    require_place(path)
     require_output(path, str(attributes["format"]))
     parts = make_folder(hidden_path(path, ".parts"))
     with lock(parts / "lock", str(path)):

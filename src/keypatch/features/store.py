@@ -303,6 +303,11 @@ def is_store(place: Place) -> bool:
     return path.is_dir() or (not path.exists() and not path.suffix)
 
 
+def has_store(path: Path) -> bool:
+    """Whether a store lies in this folder."""
+    return (path / ABOUT).is_file()
+
+
 def read_about(folder: Folder) -> dict[str, Any]:
     """What a store says about itself; DataError where it is none."""
     if not folder.has(ABOUT):

@@ -1,6 +1,7 @@
 """Matches of many pairs of photographs into one match file: `keypatch match` of a folder or a feature file."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import partial
@@ -18,7 +19,7 @@ from keypatch.features.feature_files import MATCHES, make_head
 from keypatch.features.filling import Group, fill, open_output
 from keypatch.features.growing_file import require_output
 from keypatch.files import reading
-from keypatch.images import find_photos
+from keypatch.images import find_photos, listed
 from keypatch.matching.image_matches import match_features
 from keypatch.matching.match_files import pair_key, require_distinct_keys, write_matches
 from keypatch.matching.matching import Matching
@@ -77,7 +78,10 @@ def match_pairs(
     work = _Work(source, matching, cameras, device)
     with open_output(place, head, EVERY, part) as output:
         left = [pair for pair in wanted if not any(pair_key(*each) in output.keys for each in (pair, pair[::-1]))]
-        fill(output, work, left, len(wanted), parallel, Progress.of(progress), "pairs", "pairs matched so far")
+        filled = fill(output, work, left, len(wanted), parallel, Progress.of(progress), "pairs", "pairs matched so far")
+    if filled.failures:
+        count = f"{len(filled.failures):,} of {len(wanted):,} pairs could not be matched; {place} has the others."
+        raise DataError("\n".join([count, listed(sorted({said for _, said in filled.failures}), "\n")]))
     return place
 
 
@@ -149,9 +153,10 @@ class _Work:
     def key(self, pair: Pair) -> str:
         return pair_key(*pair)
 
-    def open(self) -> Callable[[Pair], Group]:
-        reader = FeatureReader(self.features)  # open as long as the function is
-        return partial(self.match, read=_keeping(reader.read, KEPT_BYTES))
+    @contextmanager
+    def open(self) -> Iterator[Callable[[Pair], Group]]:
+        with FeatureReader(self.features) as reader:
+            yield partial(self.match, read=_keeping(reader.read, KEPT_BYTES))
 
     def match(self, pair: Pair, read: Callable[[str], Features]) -> Group:
         first, second = map(read, pair)

@@ -21,6 +21,7 @@ from keypatch.errors import DataError
 from keypatch.features import Extraction, Features
 from keypatch.features.description import require_inside
 from keypatch.features.extraction import Setting, cut_settings
+from keypatch.features.store import has_store
 from keypatch.files import hash_file, hash_folder
 from keypatch.progress import Progress
 
@@ -35,7 +36,8 @@ def sfm_features(
     if isinstance(source, str | Path):
         refuse_idle_extraction(source, extraction)
         path = Path(source)
-        return _read_folder(path, scene) if path.is_dir() else photo_features(path, scene.photos)
+        others = path.is_dir() and not has_store(path)
+        return _read_folder(path, scene) if others else photo_features(path, scene.photos)
     if scene.keypoints:
         return _describe_given(source, scene, extraction, progress)
     return photo_features(source, scene.photos, extraction, progress)
