@@ -2,12 +2,14 @@
 
 import logging
 import os
+import socket
+from dataclasses import replace
 from typing import Any
 
 from keypatch import parts
 from keypatch.engines.options import Parallel
-from keypatch.engines.work import Event, Serving, Task, pack, this_process
-from keypatch.errors import KeypatchError, MissingExtra
+from keypatch.engines.work import Answer, Event, Serving, Task, pack, this_process
+from keypatch.errors import DataError, KeypatchError, MissingExtra
 from keypatch.progress import Progress, counted
 
 # Ray takes a reachable address of the machine for "127.0.0.1", unless it is told that there is no cluster to join
@@ -26,8 +28,11 @@ class _Actor:
     def place(self) -> str:
         return this_process()
 
-    def answer(self, batch: tuple[Any, ...]) -> Any:
-        return self._serving.answer(batch)
+    def answer(self, batch: tuple[Any, ...]) -> Answer:
+        answer = self._serving.answer(batch)
+        if answer.error is not None and not isinstance(answer.error, DataError):  # a full disk, whose machine matters
+            return replace(answer, error=KeypatchError(f"On {socket.gethostname()}: {answer.error}"))
+        return answer
 
     def close(self) -> None:
         self._serving.close()

@@ -30,7 +30,7 @@ ATTEMPTS = 3  # an item that has ended so many workers is given up
 _STARTS = 3  # workers that end one after the other before they are ready
 _LOOK = 0.2  # seconds until a wish to stop is noticed
 _PATIENCE = 60.0  # seconds without a worker, after which the user is told
-_NAMED = 5  # items
+_NAMED = 10  # items
 _USUAL = Parallel()
 
 _used: ContextVar[Parallel] = ContextVar("parallel", default=_USUAL)
