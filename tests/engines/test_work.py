@@ -171,3 +171,28 @@ def test_options_of_a_cluster_need_one() -> None:
         Parallel(address="host:6379")
     with pytest.raises(KeypatchError, match="workers is 0; it must be 1 or more"):
         Parallel(workers=0)
+
+
+@pytest.mark.parametrize(
+    ("address", "message"),
+    [
+        ("127.0.0.1:1", r"No Ray cluster answers at 127\.0\.0\.1:1 \(.*refused\)\. Start one with `ray start --head`"),
+        ("nonsense", r"--address nonsense: expected host:port"),
+        ("127.0.0.1:99999", "No Ray cluster answers at"),
+    ],
+)
+def test_a_cluster_that_is_not_there_is_told_at_once(address: str, message: str) -> None:
+    from keypatch.engines.cluster import _require_answer
+
+    with pytest.raises(KeypatchError, match=message):
+        _require_answer(address)
+
+
+def test_without_ray_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    for name in ("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "RAY_USAGE_STATS_ENABLED"):
+        monkeypatch.setenv(name, "0")  # so that what is set there is undone
+    with pytest.raises(
+        KeypatchError, match=r"--engine ray needs Ray: pip install 'keypatch\[ray\]', or work in several"
+    ):
+        list(run(Square(), range(3), Parallel(engine="ray"), Told()))

@@ -1,4 +1,4 @@
-"""Faults while many items become groups: workers that die, disks that fill, drivers that are killed; nothing is lost."""
+"""Faults while many items become groups: dead workers, full disks, killed drivers. Nothing is lost."""
 
 import json
 import os

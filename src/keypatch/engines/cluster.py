@@ -2,6 +2,7 @@
 
 import logging
 import os
+import re
 import socket
 from dataclasses import replace
 from typing import Any
@@ -16,6 +17,7 @@ from keypatch.progress import Progress, counted
 _LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_USAGE_STATS_ENABLED": "0"}
 
 
+_PROBE = 10.0  # seconds for a cluster to answer
 _FAREWELL = 10.0  # seconds for idle workers to close their files
 
 
@@ -104,6 +106,8 @@ def _join(parallel: Parallel) -> tuple[Any, bool]:
     ray: Any = package
     if ray.is_initialized():  # by the program that calls us
         return ray, False
+    if parallel.address is not None:
+        _require_answer(parallel.address)
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
     try:
         if parallel.address is not None:
@@ -122,6 +126,19 @@ def _join(parallel: Parallel) -> tuple[Any, bool]:
             "yourself, or give --address."
         )
     return ray, True
+
+
+def _require_answer(address: str) -> None:
+    """KeypatchError where nobody listens: Ray itself would try for many minutes."""
+    found = re.fullmatch(r"(?:ray://)?(.+):(\d{1,5})", address)
+    if found is None:
+        raise KeypatchError(f"--address {address}: expected host:port, as `ray start --head` prints it.")
+    try:
+        socket.create_connection((found[1], int(found[2])), _PROBE).close()
+    except (OSError, OverflowError) as error:
+        raise KeypatchError(
+            f"No Ray cluster answers at {address} ({error}). Start one with `ray start --head`."
+        ) from error
 
 
 def _ending(message: str) -> str:
