@@ -5,6 +5,7 @@
     OMP_NUM_THREADS=1 python bench/scaling.py store --out runs/scaling         # a store against a file
     OMP_NUM_THREADS=1 python bench/scaling.py index --out runs/scaling         # ten million names
     OMP_NUM_THREADS=1 python bench/scaling.py photo                            # what one photo of 12 megapixels costs
+    OMP_NUM_THREADS=1 python bench/scaling.py pair A.jpg B.jpg                 # what one pair costs
 
 Processor seconds, of this process and of those it started, so that a busy machine changes them little; seconds by the
 clock stand beside them. Memory is the most that a process held, each measured in a process of its own.
@@ -247,6 +248,16 @@ def study_photo() -> None:
             print(name, f"max_size {largest}", len(kept[0]), "keypoints", told, flush=True)
 
 
+def study_pair(first: str, second: str) -> None:
+    """Seconds of matching and verifying two photos that show the same, with the usual settings."""
+    import keypatch as kp
+    from keypatch.matching.image_matches import match_features
+
+    both = [kp.extract(path, "rootsift", kp.Extraction(max_size=1600)) for path in (first, second)]
+    match_features(*both, device="cpu")
+    print([len(each) for each in both], measured(lambda: match_features(*both, device="cpu")), flush=True)
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("study")
@@ -261,6 +272,7 @@ if __name__ == "__main__":
         "one-list": one_list,
         "match": study_match,
         "photo": study_photo,
+        "pair": study_pair,
     }
     if given.study in parts:
         parts[given.study](*given.rest)

@@ -176,7 +176,7 @@ def test_options_of_a_cluster_need_one() -> None:
 @pytest.mark.parametrize(
     ("address", "message"),
     [
-        ("127.0.0.1:1", r"No Ray cluster answers at 127\.0\.0\.1:1 \(.*refused\)\. Start one with `ray start --head`"),
+        ("127.0.0.1:1", r"No Ray cluster answers at 127\.0\.0\.1:1 \(.*refused\)\. Start one with `ray start`"),
         ("nonsense", r"--address nonsense: expected host:port"),
         ("127.0.0.1:99999", "No Ray cluster answers at"),
     ],

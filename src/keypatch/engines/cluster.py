@@ -132,12 +132,12 @@ def _require_answer(address: str) -> None:
     """KeypatchError where nobody listens: Ray itself would try for many minutes."""
     found = re.fullmatch(r"(?:ray://)?(.+):(\d{1,5})", address)
     if found is None:
-        raise KeypatchError(f"--address {address}: expected host:port, as `ray start --head` prints it.")
+        raise KeypatchError(f"--address {address}: expected host:port, as `ray start` prints it.")
     try:
         socket.create_connection((found[1], int(found[2])), _PROBE).close()
     except (OSError, OverflowError) as error:
         raise KeypatchError(
-            f"No Ray cluster answers at {address} ({error}). Start one with `ray start --head`."
+            f"No Ray cluster answers at {address} ({error}). Start one with `ray start`."
         ) from error
 
 
