@@ -139,7 +139,7 @@ def test_workers_end_with_a_driver_that_is_killed(tmp_path: Path) -> None:
     assert driver.stdout is not None
     workers = [int(driver.stdout.readline()) for _ in range(2)]
     driver.kill()
-    driver.communicate()  # the pipe ends when the last of them has
+    driver.communicate(timeout=60)  # the pipe ends when the last of them has
     deadline = time.monotonic() + 20
     while any(Path(f"/proc/{worker}").exists() for worker in workers) and time.monotonic() < deadline:
         time.sleep(0.1)

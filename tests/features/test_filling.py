@@ -134,7 +134,7 @@ def test_a_driver_that_is_killed_and_started_again_goes_on(tmp_path: Path) -> No
     while int(driver.stdout.readline()) < 6:
         pass
     driver.kill()
-    driver.communicate()  # until its workers, which share the pipe, have ended too
+    driver.communicate(timeout=120)  # until its workers, which share the pipe, have ended too
     kept = groups(store)
     assert 6 <= len(kept) < 24
     with Store(store) as opened:  # readable as it is, without an index

@@ -136,9 +136,7 @@ def _require_answer(address: str) -> None:
     try:
         socket.create_connection((found[1], int(found[2])), _PROBE).close()
     except (OSError, OverflowError) as error:
-        raise KeypatchError(
-            f"No Ray cluster answers at {address} ({error}). Start one with `ray start`."
-        ) from error
+        raise KeypatchError(f"No Ray cluster answers at {address} ({error}). Start one with `ray start`.") from error
 
 
 def _ending(message: str) -> str:

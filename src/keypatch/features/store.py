@@ -125,12 +125,11 @@ def write_index(path: Path, rows: Iterable[tuple[str, int]], shard_names: Sequen
             length += names.write(name.encode())
             ends.append(length)
             shards.append(shard)
-        sizes = {"shards": 4 * len(shards), "ends": 8 * len(ends), "names": length}
         head, start = dict[str, Any](), 0
-        for key in ("ends", "shards", "names"):
-            kind, items = {"ends": ("I64", len(ends)), "shards": ("I32", len(shards)), "names": ("U8", length)}[key]
-            head[key] = {"dtype": kind, "shape": [items], "data_offsets": [start, start + sizes[key]]}
-            start += sizes[key]
+        parts = (("ends", "I64", len(ends), 8), ("shards", "I32", len(shards), 4), ("names", "U8", length, 1))
+        for key, kind, items, size in parts:
+            head[key] = {"dtype": kind, "shape": [items], "data_offsets": [start, start + items * size]}
+            start += items * size
         head["__metadata__"] = {**{k: str(v) for k, v in STORE.head().items()}, "shards": json.dumps(list(shard_names))}
         text = json.dumps(head).encode()
         text += b" " * (-len(text) % 8)
@@ -170,9 +169,6 @@ class Names(Sequence[str]):
     def __iter__(self) -> Iterator[str]:
         known = (name for name, _ in self._index.rows()) if isinstance(self._index, Index) else iter(self._index)
         return (safe_name(name, self._source) for name in merge(known, self._fresh))
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Sequence) and list(self) == list(other)
 
 
 class Store:
