@@ -32,6 +32,7 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").r
 COMMANDS = {
     "adapt",
     "build",
+    "convert",
     "describe",
     "doctor",
     "evaluate",

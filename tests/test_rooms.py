@@ -11,6 +11,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "keypatch"
 ROOMS = [
     "errors",
     "files",
+    "storage",
     "sandbox",
     "cache",
     "images",

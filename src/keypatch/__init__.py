@@ -8,7 +8,8 @@
 
 Images       load, extract, match, draw; Extraction, Matching, AdaLAM, Camera, Features, ImageMatches, RelativePose,
              Keypoints
-Many photos  describe, match_photos, match_pairs, read_features, read_matches, reconstruct; FileOptions, Inputs, Mapping
+Many photos  describe, match_photos, match_pairs, read_features, read_matches, convert, reconstruct; FileOptions,
+             Inputs, Mapping, Parallel
 Own photos   adapt, build; Adapting, Tracks, PhotoPairs, Homographies, Sequences, Building
 Training     train, open_patches, find_recipe, register; Recipe, PatchSet, Conditions
 Scores       evaluate, load_result, compare, report, study_methods, study_ubc; Result
@@ -50,7 +51,9 @@ if TYPE_CHECKING:
     from keypatch.describers.protocol import Describer as Describer
     from keypatch.doctor.examination import Examination as Examination
     from keypatch.doctor.examination import examine as examine
+    from keypatch.engines.options import Parallel as Parallel
     from keypatch.errors import KeypatchError as KeypatchError
+    from keypatch.features.conversion import convert as convert
     from keypatch.features.description import Description as Description
     from keypatch.features.description import describe as describe
     from keypatch.features.extraction import Extraction as Extraction
@@ -111,6 +114,7 @@ _HOME = {
     "Matches": "matching.matches",
     "Matching": "matching.matching",
     "MethodsSetup": "studies.methods.plan",
+    "Parallel": "engines.options",
     "PatchSet": "patches.patch_set",
     "PhotoPairs": "building.pairs",
     "Recipe": "training.recipe",
@@ -121,6 +125,7 @@ _HOME = {
     "adapt": "commands.adapt.pipeline",
     "build": "building.pipeline",
     "compare": "benchmarks.comparison",
+    "convert": "features.conversion",
     "describe": "features.description",
     "draw": "matching.image_matches",
     "evaluate": "benchmarks.evaluation",

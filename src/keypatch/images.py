@@ -3,7 +3,7 @@
 import os
 import threading
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from io import BufferedReader, BytesIO
 from pathlib import Path, PurePosixPath
@@ -15,6 +15,7 @@ from PIL import ExifTags, Image, ImageFile, UnidentifiedImageError
 
 from keypatch.errors import DataError
 from keypatch.files import read_head, read_text, reading, safe_name, safe_path
+from keypatch.storage import as_place, find_files
 
 PIXEL_LIMIT = 100_000_000
 UNASKED_LIMIT = 178_956_970  # of images for which no command has --pixel-limit: what Pillow itself refuses above
@@ -62,6 +63,7 @@ class Photo(NamedTuple):
     name: str
     path: Path
     origin: str = ""  # the list that names it, and the line
+    address: str = ""  # where it is fetched from, if it lies on no disk of this machine; the path then means nothing
 
 
 class Header(NamedTuple):
@@ -270,41 +272,60 @@ def check_photo(path: Path, pixel_limit: int = PIXEL_LIMIT) -> PhotoFile:
         return found
 
 
-def turned_sentence(photos: Mapping[str, Path | int]) -> str:
-    """What to know about photos, given by name with their path or tag, that an EXIF tag turns; empty without any."""
-    tags = {name: each if isinstance(each, int) else _tag(each) for name, each in photos.items()}
-    turned = [f"{name} ({tag})" for name, tag in tags.items() if tag != 1]
-    if not turned:
+def turned_sentence(photos: Mapping[str, Path | int], total: int | None = None, turned: int | None = None) -> str:
+    """What to know about photos, given by name with their path or tag, that an EXIF tag turns; empty without any.
+
+    Of very many, `photos` has some of those that are turned, `turned` counts these and `total` all.
+    """
+    tags = {name: each if isinstance(each, int) else orientation_of(each) for name, each in photos.items()}
+    named = [f"{name} ({tag})" for name, tag in tags.items() if tag != 1]
+    if not named:
         return ""
+    count, among = len(named) if turned is None else turned, len(tags) if total is None else total
     return (
-        f"Turned by an EXIF tag: {len(turned):,} of {len(tags):,} photos, {listed(turned)}. Their pixels are used as "
+        f"Turned by an EXIF tag: {count:,} of {among:,} photos, {listed(named, count=count)}. Their pixels are used as "
         "stored, but viewers and cv2.imread turn them; so do describe and match with --turn-by-exif."
     )
 
 
-def listed(items: Sequence[str], separator: str = ", ") -> str:
-    """The first ten, and how many more there are."""
-    more = [f"and {len(items) - _LISTED:,} more"] if len(items) > _LISTED else []
-    return separator.join([*items[:_LISTED], *more])
+def listed(items: Sequence[str], separator: str = ", ", count: int | None = None) -> str:
+    """The first ten, and how many more there are of `count`, by default of the items."""
+    rest = (len(items) if count is None else count) - len(items[:_LISTED])
+    return separator.join([*items[:_LISTED], *([f"and {rest:,} more"] if rest else [])])
 
 
-def _tag(path: Path) -> int:
+def orientation_of(path: Path) -> int:
+    """The EXIF tag, 1 where there is none or the photo cannot be read."""
     try:
         return read_header(path).orientation
     except DataError:
         return 1  # what is wrong is told when it is read
 
 
-def find_photos(paths: Iterable[str | Path], root: str | Path | None = None) -> list[Photo]:
+def find_photos(
+    paths: Iterable[str | Path],
+    root: str | Path | None = None,
+    keep: Callable[[str], bool] = lambda name: True,
+    *,
+    remote: bool = False,
+) -> list[Photo]:
     """The photographs of images, folders (with what lies below) and .txt lists (a name on each line), in that order.
 
-    A name is the path below `root`: by default the folder itself, and the folder that an image or a list lies in.
+    A name is the path below `root`: by default the folder itself, and the folder that an image or a list lies in. Those
+    whose name is not to `keep` are left out. With `remote`, a path may be an address of fsspec's: an image or a folder.
 
     Raises:
         DataError: a path is missing or leads out of the root, there is no photo at all, or two of them share a name.
     """
-    photos = [photo for path in paths for photo in _found(Path(path), None if root is None else Path(root))]
-    if not photos:
+    base, photos, found = None if root is None else Path(root), list[Photo](), False
+    for path in map(as_place, paths):
+        if isinstance(path, str) and not remote:
+            raise DataError(f"{path} is an address. Copy the photos to this machine first.")
+        for photo in _fetchable(path) if isinstance(path, str) else _found(path, base):
+            found = True
+            if keep(photo.name):
+                photos.append(photo)
+    if not found:
         raise DataError(f"No photos found. Photos are files ending in {', '.join(sorted(SUFFIXES))}.")
     _require_distinct(photos)
     return photos
@@ -325,6 +346,12 @@ def _found(path: Path, root: Path | None) -> Iterator[Photo]:
         yield from _listed(path, root or path.parent)
     else:
         yield Photo(safe_name(_name(path, root or path.parent), str(path)), path)
+
+
+def _fetchable(address: str) -> Iterator[Photo]:
+    for name, where in find_files(address):
+        if Path(name).suffix.lower() in SUFFIXES:
+            yield Photo(safe_name(name, address), Path(name), address=where)
 
 
 def photos_among(files: Iterable[Path], root: Path) -> Iterator[Photo]:
@@ -367,7 +394,7 @@ def _below(root: Path, line: str, origin: str) -> str:
 
 def _require_distinct(photos: list[Photo]) -> None:
     place = dict[str, Path]()
-    for name, path, _ in photos:
+    for name, path, *_ in photos:
         if name in place:
             raise DataError(
                 f"{place[name]} and {path} would both be named {name}. Give the folder above both, or --root."

@@ -36,6 +36,7 @@ TABLES: dict[str, dict[str, Any]] = {
     )
 }
 _OURS: dict[str, frozenset[str]] = {}
+_PLUGINS: list[Path] = []  # files that were run, for processes that have to know the same parts
 _NAMED_BY_FIELD = ("recipe", "detector", "benchmark")  # the others by their class
 
 
@@ -115,6 +116,11 @@ def load_installed() -> None:
             ) from error
 
 
+def loaded_plugins() -> tuple[str, ...]:
+    """The files that `load_plugin` has run here, so that a worker can run them too."""
+    return tuple(str(path) for path in _PLUGINS)
+
+
 def load_plugin(path: Path) -> None:
     """Run a Python file that registers parts; it may import modules beside it."""
     name = f"keypatch_plugin_{path.stem}"
@@ -133,3 +139,4 @@ def load_plugin(path: Path) -> None:
         raise KeypatchError(
             f"--plugin {path} cannot be run ({type(error).__name__}: {error}). --debug shows where."
         ) from error
+    _PLUGINS.append(path.resolve())

@@ -9,8 +9,10 @@ import skimage.data
 from numpy.typing import NDArray
 from PIL import Image
 
-from keypatch.benchmarks.photo_features import photo_features, refuse_idle_extraction, resized
+from keypatch.benchmarks.caching import resized
+from keypatch.benchmarks.photo_features import photo_features, refuse_idle_extraction
 from keypatch.detection import Orb
+from keypatch.engines import Parallel, use
 from keypatch.errors import DataError, KeypatchError
 from keypatch.features import Extraction, extract, find_photos, read_photo
 from keypatch.features.description import describe
@@ -49,6 +51,16 @@ def test_every_photo_has_the_features_that_extract_gives(photos: Path) -> None:
     assert found.provenance("abc").hashes == {"data": "abc"}
     with pytest.raises(KeyError):
         found["three.png"]
+
+
+def test_workers_of_an_evaluation_give_the_same_features(photos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    alone = photo_features(load("rootsift"), find_photos([photos]), FEW)
+    monkeypatch.setenv("KEYPATCH_CACHE", str(photos.parent / "another"))
+    with use(Parallel(workers=2)):
+        both = photo_features(load("rootsift"), find_photos([photos]), FEW)
+    for name in alone:
+        np.testing.assert_array_equal(alone[name].descriptors, both[name].descriptors)
+        np.testing.assert_array_equal(alone[name].keypoints.xy, both[name].keypoints.xy)
 
 
 def test_features_are_read_when_they_are_asked_for(photos: Path) -> None:

@@ -58,6 +58,23 @@ def test_verified_matches_become_classes_of_two(views: Path, room: Room, tmp_pat
     assert not made.cards[""]["label_noise"]["at_most"]
 
 
+@pytest.mark.slow
+def test_workers_build_the_same_set(views: Path, tmp_path: Path) -> None:
+    alone, both = (
+        kp.open_patches(
+            kp.build(views, tmp_path / str(workers), "pairs", **QUICK, parallel=kp.Parallel(workers=workers)).folder
+        )
+        for workers in (1, 2)
+    )
+    np.testing.assert_array_equal(np.asarray(alone.patches), np.asarray(both.patches))
+    np.testing.assert_array_equal(alone.point_id, both.point_id)
+
+
+def test_a_method_that_describes_nothing_takes_no_workers(photos: Path, tmp_path: Path) -> None:
+    with pytest.raises(KeypatchError, match="--method homographies describes no photos: leave out --workers"):
+        kp.build(photos, tmp_path / "out", "homographies", parallel=kp.Parallel(workers=2))
+
+
 def test_a_held_out_part_is_a_whole_pair(views: Path, tmp_path: Path) -> None:
     made = kp.build(views, tmp_path / "out", "pairs", kp.Building(held_out=0.5), **QUICK)
     images = {part: {source["name"][0] for source in card["sources"]} for part, card in made.cards.items()}

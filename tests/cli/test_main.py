@@ -14,6 +14,7 @@ import pytest
 from keypatch.cli import (
     adapt,
     build,
+    convert,
     describe,
     doctor,
     evaluate,
@@ -28,6 +29,7 @@ from keypatch.cli import (
     train,
 )
 from keypatch.cli import list as list_
+from keypatch.engines import Parallel
 from keypatch.settings import field_names
 from keypatch.training.conditions import Conditions
 
@@ -218,7 +220,8 @@ def test_main_exits_with_the_code_of_the_run(monkeypatch: pytest.MonkeyPatch) ->
     ("command", "function", "renamed", "only_in_python"),
     [
         (train.train, "train", {}, {"progress", "conditions"}),
-        (evaluate.evaluate, "evaluate", {"on": "benchmark"}, {"progress"}),
+        (evaluate.evaluate, "evaluate", {"on": "benchmark"}, {"progress", "parallel"}),
+        (convert.convert, "convert", {}, {"progress"}),
         (inspect.inspect, "inspect", {}, set()),
         (quickstart.quickstart, "quickstart", {}, {"progress"}),
         (list_.list_command, "list_names", {}, set()),
@@ -233,6 +236,8 @@ def test_a_command_takes_the_arguments_of_its_function(
     options = {renamed.get(name, name) for name in signature(command).parameters}
     if command is train.train:
         options -= {*field_names(Conditions), "seed"}  # of the recipe in Python
+    if command is evaluate.evaluate:
+        options -= {*field_names(Parallel)}
     assert options == set(signature(getattr(keypatch, function)).parameters) - only_in_python
 
 

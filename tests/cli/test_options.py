@@ -125,7 +125,7 @@ def test_describe_has_no_other_options_than_its_function() -> None:
     arguments = {name: each.default for name, each in signature(describe).parameters.items()}
     arguments["descriptor"] = arguments.pop("describer")  # the command line takes it by its name or file alone
     options = {name: each.default for name, each in signature(describe_command).parameters.items()}
-    values = {*field_names(arguments.pop("extraction")), *field_names(arguments.pop("files"))}
+    values = {field for name in ("extraction", "files", "parallel") for field in field_names(arguments.pop(name))}
     assert set(options) - values - {"settings"} == set(arguments) - {"progress"}
     shared = [name for name, default in arguments.items() if name in options and default is not Parameter.empty]
     assert {name: options[name] for name in shared} == {name: arguments[name] for name in shared}
@@ -135,7 +135,7 @@ def test_reconstruct_has_no_other_options_than_its_function() -> None:
     arguments = {name: each.default for name, each in signature(reconstruct).parameters.items()}
     arguments["descriptor"] = arguments.pop("describer")
     options = set(signature(reconstruct_command).parameters)
-    values = [arguments.pop(name) for name in ("mapping", "inputs", "extraction", "matching")]
+    values = [arguments.pop(name) for name in ("mapping", "inputs", "extraction", "matching", "parallel")]
     fields = {field for value in values for field in field_names(value)}
     assert options - fields - {"settings", "context"} == set(arguments) - {"progress"}
     assert fields - options == {*VERIFICATION}

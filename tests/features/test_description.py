@@ -15,7 +15,9 @@ import torch
 from PIL import Image
 
 import keypatch
+from keypatch import progress
 from keypatch.detection import Dog, Orb
+from keypatch.engines import Parallel
 from keypatch.errors import DataError, Interrupted, KeypatchError
 from keypatch.features import Extraction, description, extract, read_features, read_names, read_photo
 from keypatch.features.description import Description, describe
@@ -89,8 +91,8 @@ def test_settings_name_the_weights(photos: Path, tmp_path: Path) -> None:
 def test_workers_change_nothing_but_the_time(photos: Path, tmp_path: Path, descriptor: str) -> None:
     threads = torch.get_num_threads(), cv2.getNumThreads()
     describe(photos, tmp_path / "1.h5", descriptor, Extraction(keypoints=50))
-    describe(photos, tmp_path / "3.h5", descriptor, Extraction(keypoints=50), files=FileOptions(workers=3))
-    first, second = arrays(tmp_path / "1.h5"), arrays(tmp_path / "3.h5")
+    describe(photos, tmp_path / "2.h5", descriptor, Extraction(keypoints=50), parallel=Parallel(workers=2))
+    first, second = arrays(tmp_path / "1.h5"), arrays(tmp_path / "2.h5")
     assert first.keys() == second.keys()
     for name, array in first.items():
         np.testing.assert_allclose(array, second[name], atol=2e-6)
@@ -150,7 +152,7 @@ def test_ctrl_c_keeps_what_is_done_and_the_same_call_resumes(photos: Path, tmp_p
         (copies / f"{number}.png").write_bytes((photos / NAMES[number % 4]).read_bytes())
     told = Told(stop_at=2)
     with pytest.raises(Interrupted, match=r"f\.h5 keeps the \d photos described so far; run the same command"):
-        describe(copies, tmp_path / "f.h5", "sift", TWENTY, progress=told, files=FileOptions(workers=workers))
+        describe(copies, tmp_path / "f.h5", "sift", TWENTY, progress=told, parallel=Parallel(workers=workers))
     assert told.notes == ["describing 9 photos with sift", "Stopping after the current photos."]
     assert 2 <= len(read_names(tmp_path / "f.h5")) < 9
     assert sorted(path.name for path in tmp_path.iterdir()) == ["f.h5", "photos"]
@@ -179,7 +181,7 @@ def test_broken_photos_are_told_at_the_end_and_the_others_kept(photos: Path, tmp
 def test_a_stop_before_the_first_photo_leaves_no_file(
     photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(description.StopWish, "__bool__", lambda wish: True)
+    monkeypatch.setattr(progress.StopWish, "__bool__", lambda wish: True)
     with pytest.raises(Interrupted, match=f"^{re.escape(str(Interrupted()))}$"):
         describe(photos / "a.png", tmp_path / "f.h5", "sift", TWENTY)
     assert not list(tmp_path.iterdir())
@@ -378,7 +380,7 @@ def test_wrong_options_are_told_before_anything_is_written(
 
 def test_values_that_cannot_be_are_refused() -> None:
     with pytest.raises(KeypatchError, match="workers is 0; it must be 1 or more"):
-        FileOptions(workers=0)
+        Parallel(workers=0)
     with pytest.raises(KeypatchError, match=r"rule must be one of .*'best'"):
         Extraction(rule="best")  # type: ignore[arg-type]
 

@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from keypatch.features import Extraction, growing_file
 from keypatch.features.description import describe
-from keypatch.features.extraction import FileOptions
+from keypatch.engines import Parallel
 
 growing_file._FEW = 2  # merge often
 photos, folder, kills = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
@@ -28,7 +28,7 @@ def start(out, workers):
     child = os.fork()
     if child == 0:
         try:
-            describe(photos, out, "sift", Extraction(keypoints=10), files=FileOptions(workers=workers))
+            describe(photos, out, "sift", Extraction(keypoints=10), parallel=Parallel(workers=workers))
         finally:
             os._exit(0)
     return child

@@ -9,25 +9,30 @@ import hashlib
 import shutil
 import tempfile
 import weakref
-from collections.abc import Callable
-from dataclasses import replace
-from io import BytesIO
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from operator import itemgetter
 from pathlib import Path
 
 import cv2
-import h5py
 import numpy as np
 from numpy.typing import NDArray
+from PIL import Image
 
 from keypatch.cache import cache_folder, cache_key, is_cache_enabled, keep_array, keep_folder, load_array
 from keypatch.describers.protocol import CHUNK, Describer, HasWeights, PatchReader, describe_all
 from keypatch.describers.sift import SiftDescriber
+from keypatch.engines import run, used
 from keypatch.errors import DataError
 from keypatch.features import Extraction, FeatureReader, Features, extract_grey
 from keypatch.features.extraction import Setting
 from keypatch.features.feature_files import feature_attributes, walk_h5, write_features
+from keypatch.features.store import pack_groups
 from keypatch.files import write_atomically
 from keypatch.geometry import Keypoints
+from keypatch.images import read_photo, resized_size
 from keypatch.progress import Progress
 from keypatch.provenance import provenance
 from keypatch.sandbox import trust
@@ -95,14 +100,33 @@ class KeptFeatures:
         if kept is None:
             weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
 
-    def file(self, key: str, image: Callable[[], NDArray[np.uint8]], keypoints: Keypoints | None = None) -> Path:
-        """The feature file of the image (h, w) with this key, whose only group is GROUP; at given keypoints, if any.
+    def files(
+        self, images: Mapping[str, tuple[Path, Keypoints | None]], keys: Mapping[str, str], progress: Progress | None
+    ) -> dict[str, Path]:
+        """The feature files, whose only group is GROUP, of photos by their names; at given keypoints, if any.
 
-        The key has to change with them too.
+        `keys` has to change with the photo and with these. What is not there yet is described on the engine that the
+        evaluation uses.
         """
-        path = self.folder / f"{key}.h5"
+        places = {name: self._path(key) for name, key in keys.items()}
+        telling, work = Progress.of(progress), _Extracting(self.describer, self.extraction, self.settings)
+        left = [(name, *images[name]) for name in places if not _is_whole(places[name])]
+        done = len(places) - len(left)
+        telling.count(done, len(places), "photos")
+        for made in run(work, left, used(), telling, name=itemgetter(0)):
+            if made.error is not None:
+                raise made.error
+            for (name, *_), features in zip(made.items, made.result or (), strict=True):
+                _write(places[name], features)
+                done += 1
+                telling.count(done, len(places), "photos")
+        return places
+
+    def file(self, key: str, image: Callable[[], NDArray[np.uint8]]) -> Path:
+        """The feature file of the image (h, w) with this key."""
+        path = self._path(key)
         if not _is_whole(path):
-            features = extract_grey(image(), self.describer, self.extraction, keypoints)
+            features = extract_grey(image(), self.describer, self.extraction)
             _write(path, replace(features, settings=self.settings))
         return path
 
@@ -110,6 +134,35 @@ class KeptFeatures:
         """The features of the image with this key."""
         with FeatureReader(self.file(key, image)) as reader:
             return reader.read(GROUP)
+
+    def _path(self, key: str) -> Path:
+        return self.folder / f"{key}.h5"
+
+
+@dataclass(frozen=True)
+class _Extracting:
+    """Photos to features, in a worker; `settings` may have a short side that they are resized to."""
+
+    describer: Describer
+    extraction: Extraction
+    settings: Mapping[str, Setting]
+
+    @contextmanager
+    def open(self) -> Iterator[Callable[[tuple[tuple[str, Path, Keypoints | None], ...]], list[Features]]]:
+        yield lambda batch: [self._extract(path, keypoints) for _, path, keypoints in batch]
+
+    def _extract(self, path: Path, keypoints: Keypoints | None) -> Features:
+        side = self.settings.get("short_side")
+        image = resized(read_photo(path), None if side is None else int(side))
+        return replace(extract_grey(image, self.describer, self.extraction, keypoints), settings=self.settings)
+
+
+def resized(image: NDArray[np.uint8], short_side: int | None) -> NDArray[np.uint8]:
+    """The grey photo (h, w) with a shorter side of so many pixels: bilinear, made smaller without aliasing."""
+    if short_side is None:
+        return image
+    size = resized_size((image.shape[1], image.shape[0]), short_side)
+    return np.asarray(Image.fromarray(image).resize(size, Image.Resampling.BILINEAR))
 
 
 def _is_whole(path: Path) -> bool:
@@ -122,11 +175,8 @@ def _is_whole(path: Path) -> bool:
 
 
 def _write(path: Path, features: Features) -> None:
-    """The features as a file of their own. Made in memory: where a write fails, HDF5 ends the process."""
-    content = BytesIO()
-    with h5py.File(content, "w") as h5:
-        h5.attrs.update(feature_attributes(features.descriptor, features.settings, provenance()))
-        write_features(h5.create_group(GROUP), features)
+    """The features as a file of their own."""
+    attributes = feature_attributes(features.descriptor, features.settings, provenance())
     with write_atomically(path) as file:
-        file.write(content.getbuffer())
+        file.write(pack_groups(attributes, {GROUP: partial(write_features, features=features)}))
     trust(walk_h5, path)

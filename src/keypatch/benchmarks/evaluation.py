@@ -9,6 +9,7 @@ from keypatch.benchmarks.result import Result
 from keypatch.benchmarks.table import BENCHMARKS, Benchmark, find_benchmark, kind_of
 from keypatch.cache import without_cache
 from keypatch.describers.protocol import Describer
+from keypatch.engines import Parallel, use
 from keypatch.errors import DataError, KeypatchError
 from keypatch.files import require_place
 from keypatch.matching.matching import PHOTO_TYPES
@@ -31,6 +32,7 @@ def evaluate(
     precision: str = "auto",
     allow_partial: bool = False,
     cache: bool = True,
+    parallel: Parallel = Parallel(),  # noqa: B008  a frozen value
     progress: Progress | Callback | None = None,
 ) -> Result:
     """Score a descriptor on a benchmark, and write the result to `out`.
@@ -48,15 +50,18 @@ def evaluate(
         device, precision: of a descriptor that is loaded by its name.
         allow_partial: accept a PhotoTour folder that was copied in part (ubc, embedding).
         cache: keep descriptors and features for the next evaluation, and use those kept.
+        parallel: processes or a Ray cluster to describe photos on.
         progress: a `Progress`, or a function called with the count done, the total and the unit.
     """
     protocol = find_benchmark(benchmark)
     chosen = _choose_settings(protocol, benchmark, settings)
     if out is not None:
         require_place(Path(out))
+    if protocol.on_patches and parallel != Parallel():
+        raise KeypatchError(f"{benchmark} describes patches, not photos: leave out --workers and --engine.")
     source = _source(protocol, benchmark, descriptor, device, precision)
     opened = _data(protocol, benchmark, data, allow_partial)
-    with nullcontext() if cache else without_cache():
+    with nullcontext() if cache else without_cache(), use(parallel):
         result = protocol.run(source, opened, chosen, Progress.of(progress))
     if out is not None:
         result.save(out)

@@ -7,21 +7,17 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-from PIL import Image
-
 from keypatch.benchmarks.caching import GROUP, KeptFeatures
 from keypatch.benchmarks.result import weights_of
 from keypatch.benchmarks.stages import refuse_idle
 from keypatch.describers.protocol import Describer
 from keypatch.errors import DataError, KeypatchError
-from keypatch.features import Extraction, FeatureReader, Features, Photo, read_photo
+from keypatch.features import Extraction, FeatureReader, Features, Photo
 from keypatch.features.extraction import Setting
-from keypatch.features.feature_files import require_same_photos
+from keypatch.features.feature_files import hash_groups, require_same_photos
 from keypatch.files import hash_file
-from keypatch.images import read_header, resized_size
-from keypatch.progress import Progress, track
+from keypatch.images import read_header
+from keypatch.progress import Progress
 from keypatch.provenance import Provenance, provenance
 from keypatch.settings import field_names
 
@@ -81,10 +77,9 @@ def photo_features(
             )
         return _features_in_file(Path(source), photos)
     kept = KeptFeatures(source, extraction, short_side=short_side)
-    places = dict[str, Place]()
-    for photo in track(photos, "photos", progress):
-        file = kept.file(hash_file(photo.path), partial(_read, photo.path, short_side))
-        places[photo.name] = Place(file, GROUP, photo.path)
+    keys = {photo.name: hash_file(photo.path) for photo in photos}
+    files = kept.files({photo.name: (photo.path, None) for photo in photos}, keys, progress)
+    places = {photo.name: Place(files[photo.name], GROUP, photo.path) for photo in photos}
     return PhotoFeatures(source.name, kept.settings, weights_of(source), places, partial(read_place, places), kept)
 
 
@@ -125,18 +120,6 @@ def refuse_idle_extraction(source: Describer | str | Path, extraction: Extractio
         refuse_idle("extraction", extraction, field_names(extraction), why, ", or give a descriptor")
 
 
-def resized(image: NDArray[np.uint8], short_side: int | None) -> NDArray[np.uint8]:
-    """The grey photo (h, w) with a shorter side of so many pixels: bilinear, made smaller without aliasing."""
-    if short_side is None:
-        return image
-    size = resized_size((image.shape[1], image.shape[0]), short_side)
-    return np.asarray(Image.fromarray(image).resize(size, Image.Resampling.BILINEAR))
-
-
-def _read(path: Path, short_side: int | None) -> NDArray[np.uint8]:
-    return resized(read_photo(path), short_side)
-
-
 def _features_in_file(path: Path, photos: Sequence[Photo]) -> PhotoFeatures:
     with FeatureReader(path) as reader:
         known = set(reader.names())
@@ -152,4 +135,4 @@ def _features_in_file(path: Path, photos: Sequence[Photo]) -> PhotoFeatures:
             settings["keypoints"] = max((len(reader.keypoints(photo.name, sigma=1.0)) for photo in photos), default=0)
     require_same_photos(path, photos)
     places = {photo.name: Place(path, photo.name, photo.path) for photo in photos}
-    return PhotoFeatures(descriptor, settings, {"features": hash_file(path)}, places, partial(read_place, places))
+    return PhotoFeatures(descriptor, settings, {"features": hash_groups(path)}, places, partial(read_place, places))

@@ -80,7 +80,7 @@ def detail_scores(result: "Result") -> list[str]:
 
 def kind_of(path: Path) -> Given | None:
     """Which of the things that others have computed lies there; None if it is none of them."""
-    if path.suffix.lower() in (".h5", ".hdf5"):
+    if path.suffix.lower() in (".h5", ".hdf5") or (path / "store.json").is_file():
         return "feature file"
     if not path.is_dir() or (path / "recipe.toml").exists():
         return None

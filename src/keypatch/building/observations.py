@@ -17,6 +17,7 @@ from keypatch.images import Photo
 if TYPE_CHECKING:
     from keypatch.building.options import Building
     from keypatch.describers.protocol import Describer
+    from keypatch.engines import Parallel
     from keypatch.features.extraction import Extraction
     from keypatch.matching.matching import Matching
     from keypatch.progress import Progress
@@ -44,6 +45,7 @@ class Work:
     device: str
     precision: str
     progress: Progress
+    parallel: Parallel
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import cv2
 import numpy as np
@@ -76,9 +76,9 @@ class PhotoPairs(CheckedFields):
         numbers = {photo.name: number for number, photo in enumerate(photos)}
         features, matches = work.folder / FEATURES, work.folder / MATCHES
         files = FileOptions(root=work.root, masks=building.masks, pixel_limit=building.pixel_limit)
-        how = {"device": work.device, "precision": work.precision, "progress": work.progress}
+        how: dict[str, Any] = {"parallel": work.parallel, "device": work.device, "progress": work.progress}
         paths = [photo.path for photo in photos]
-        describe(paths, features, work.describer, work.extraction, files=files, **how)  # type: ignore[arg-type]
+        describe(paths, features, work.describer, work.extraction, files=files, precision=work.precision, **how)
         rule = work.folder / LIST
         write_text(rule, "".join(f"{one} {other}\n" for one, other in pairs))
         matching = work.matching or Matching()
@@ -86,7 +86,7 @@ class PhotoPairs(CheckedFields):
             raise KeypatchError('Only verified matches become classes: Matching needs a model, such as "F".')
         if self.aligned:
             matching = replace(matching, model="H", estimator="poselib", threshold=3.0)
-        match_pairs(features, rule, matches, matching, names=names, device=work.device, progress=work.progress)
+        match_pairs(features, rule, matches, matching, names=names, **how)
         sizes = np.array([read_header(photo.path).size for photo in photos], np.int64)
         counts = {"photos in no pair": len(work.photos) - len(photos)}
         with FeatureReader(features) as reader, MatchReader(matches) as matched:

@@ -19,6 +19,7 @@ from keypatch.building.options import FORMAT, STATE, TEST, TRAIN, UNFINISHED, Bu
 from keypatch.building.state import StateFile
 from keypatch.building.summary import tell_card
 from keypatch.building.tracks import Tracks
+from keypatch.engines import Parallel
 from keypatch.errors import DataError, KeypatchError
 from keypatch.features.extraction import DESCRIPTOR, Extraction
 from keypatch.files import hash_file, make_folder, read_json
@@ -86,6 +87,7 @@ def build(
     extraction: Extraction = Extraction(),  # noqa: B008
     matching: Matching | None = None,
     mapping: MapperOptions = MapperOptions(),  # noqa: B008
+    parallel: Parallel = Parallel(),  # noqa: B008
     device: str = "auto",
     precision: str = "auto",
     progress: Progress | Callback | None = None,
@@ -97,6 +99,7 @@ def build(
         photos), `Sequences` (HPatches strips of photos with known homographies), or the name of one with its usual
         options.
     matching: as for `match_pairs`; None is the method's own.
+    parallel: processes or a Ray cluster to describe and match on.
 
     >>> kp.build("photos", "mine", kp.Tracks(track_length=4), kp.Building(held_out=0.2))  # doctest: +SKIP
 
@@ -115,6 +118,8 @@ def build(
     given = [Path(each) for each in ([photos] if isinstance(photos, str | Path) else photos)]
     groups = {"descriptor": describer, "extraction": extraction, "matching": matching, "mapping": mapping}
     _refuse_unused(method, building, groups)
+    if "descriptor" in method.unused and parallel != Parallel():
+        raise KeypatchError(f"--method {method_name(method)} describes no photos: leave out --workers and --engine.")
     if isinstance(method, Writer):
         (named, files), root = method.inputs(given), given[0]
     else:
@@ -131,7 +136,19 @@ def build(
         usable, skipped = _check_photos(named, building, progress)
         _require_enough(method, usable, skipped, given)
         work = Work(
-            given, usable, root, folder, building, extraction, matching, mapping, describer, device, precision, progress
+            given,
+            usable,
+            root,
+            folder,
+            building,
+            extraction,
+            matching,
+            mapping,
+            describer,
+            device,
+            precision,
+            progress,
+            parallel,
         )
         if isinstance(method, Writer):
             parts = _write_own(method, work, settings, skipped)

@@ -155,6 +155,7 @@ def _reconstruct(work: Work) -> Path:
         describer=work.describer,
         extraction=work.extraction,
         matching=work.matching or Matching(),
+        parallel=work.parallel,
         device=work.device,
         precision=work.precision,
         progress=work.progress,

@@ -10,6 +10,7 @@ from keypatch.building.methods import METHODS
 from keypatch.building.options import Building
 from keypatch.cli.options import Descriptor, Device, Precision, examples, options_of, refuse_beside
 from keypatch.cli.printing import open_console, print_facts
+from keypatch.engines.options import Parallel
 from keypatch.errors import KeypatchError
 from keypatch.features.extraction import DESCRIPTOR, Extraction
 from keypatch.matching.matching import PHOTO_TYPES
@@ -31,7 +32,15 @@ USUAL: dict[str, Any] = {name: kind() for name, kind in METHODS.items()}
         "keypatch build photos --out views --method homographies",
     )
 )
-@options_of(PHOTO_TYPES, alternatives=METHODS, building=Building(), **USUAL, mapping=Mapping(), extraction=Extraction())
+@options_of(
+    PHOTO_TYPES,
+    alternatives=METHODS,
+    building=Building(),
+    **USUAL,
+    mapping=Mapping(),
+    extraction=Extraction(),
+    parallel=Parallel(),
+)
 def build(
     context: typer.Context,
     photos: Annotated[
@@ -45,6 +54,7 @@ def build(
     building: Building,
     mapping: Mapping,
     extraction: Extraction,
+    parallel: Parallel,
     method: Annotated[
         str,
         typer.Option(
@@ -71,6 +81,7 @@ def build(
             describer=descriptor,
             extraction=extraction,
             mapping=mapping,
+            parallel=parallel,
             device=device,
             precision=precision,
             progress=progress,

@@ -17,6 +17,7 @@ COMMANDS = {  # modules of this room, and their lines in `keypatch --help`
     "study": "Compare methods under the same conditions.",
     "describe": "Detect and describe the keypoints of photos.",
     "match": "Match two photos, a folder of them, or the photos of a feature file.",
+    "convert": "Copy features or matches between one file and a folder of many.",
     "reconstruct": "Reconstruct photos in 3D with COLMAP.",
     "build": "Build a patch set to train on from photos.",
     "export": "Write a descriptor as ONNX or pt2 for other programs.",

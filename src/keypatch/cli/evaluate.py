@@ -5,8 +5,9 @@ from typing import Annotated
 
 import typer
 
-from keypatch.cli.options import AllowPartial, Device, Precision, examples
+from keypatch.cli.options import AllowPartial, Device, Precision, examples, options_of
 from keypatch.cli.printing import open_console
+from keypatch.engines.options import Parallel
 from keypatch.progress import ProgressBar
 
 app = typer.Typer(add_completion=False)
@@ -18,7 +19,9 @@ app = typer.Typer(add_completion=False)
         "keypatch evaluate rootsift --data embedded-test --set rule=hynet --out r.json",
     )
 )
+@options_of(parallel=Parallel())
 def evaluate(
+    parallel: Parallel,
     descriptor: Annotated[
         str,
         typer.Argument(
@@ -52,6 +55,7 @@ def evaluate(
             precision=precision,
             allow_partial=allow_partial,
             cache=cache,
+            parallel=parallel,
             progress=progress,
         )
     console = open_console()

@@ -10,6 +10,7 @@ import typer
 from keypatch.cli import options
 from keypatch.cli.options import examples, options_of, refuse_beside
 from keypatch.colmap.known_cameras import read_intrinsics
+from keypatch.engines.options import Parallel
 from keypatch.errors import KeypatchError
 from keypatch.features.extraction import DESCRIPTOR, Extraction, FileOptions
 from keypatch.geometry.homographies import read_matrix
@@ -18,6 +19,7 @@ from keypatch.matching.drawing import LINES, Style
 from keypatch.matching.matching import PHOTO_TYPES, Matching
 from keypatch.progress import ProgressBar, counted
 from keypatch.settings import checked, field_names
+from keypatch.storage import Place, as_place
 
 if TYPE_CHECKING:
     from keypatch.matching.verification import Intrinsics
@@ -27,7 +29,7 @@ app = typer.Typer(add_completion=False)
 # Options that would do nothing beside others
 OF_TWO_PHOTOS = ("draw", "lines", "picture", "homography", "within", "pose")
 OF_DESCRIBING = ("descriptor", "precision", *field_names(Extraction), *field_names(FileOptions))
-OF_MANY_PHOTOS = ("pairs", "features", "root", "masks", "half", "workers")
+OF_MANY_PHOTOS = ("pairs", "features", "root", "masks", "half", "shard", *field_names(Parallel))
 
 
 @app.command(
@@ -36,24 +38,33 @@ OF_MANY_PHOTOS = ("pairs", "features", "root", "masks", "half", "workers")
         "keypatch match photos --out matches.h5",
     )
 )
-@options_of(PHOTO_TYPES, ("sigma",), matching=Matching(), extraction=Extraction(), files=FileOptions())
+@options_of(
+    PHOTO_TYPES, ("sigma",), matching=Matching(), extraction=Extraction(), files=FileOptions(), parallel=Parallel()
+)
 def match(
     context: typer.Context,
     matching: Matching,
     extraction: Extraction,
     files: FileOptions,
+    parallel: Parallel,
     images: Annotated[
-        list[Path] | None, typer.Argument(help="Two photos; or a folder, a .txt list or many photos to match in pairs.")
+        list[str] | None, typer.Argument(help="Two photos; or a folder, a .txt list or many photos to match in pairs.")
     ] = None,
     features: Annotated[
-        Path | None,
-        typer.Option(help="Match the photos of this feature file; with a folder, keep its features there."),
+        str | None,
+        typer.Option(
+            metavar="PATH", help="Match the photos of this feature file; with a folder, keep its features there."
+        ),
     ] = None,
     pairs: Annotated[
         str | None, typer.Option(help="Of many photos: exhaustive, sequence:N, or a file with two names per line.")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="Output: .csv or .json for two photos, a match file (HDF5) for many.")
+        str | None,
+        typer.Option(
+            metavar="PATH",
+            help="Output: .csv or .json for two photos; for many a match file (HDF5), or a folder of many (a store).",
+        ),
     ] = None,
     draw: Annotated[
         Path | None, typer.Option(help="Draw the matches and save the picture here (.png or .jpg).")
@@ -73,14 +84,16 @@ def match(
         list[Path] | None,
         typer.Option(help="File with K (3x3, OpenCV's pixels) or a COLMAP camera line; give two if they differ."),
     ] = None,
+    shard: options.ShardOf = None,
     descriptor: options.Descriptor = DESCRIPTOR,
     device: options.Device = "auto",
     precision: options.Precision = "auto",
 ) -> None:
     """Match two photos, a folder or a feature file. Ctrl-C keeps what is done; run it again to resume."""
     cameras = [read_intrinsics(path) for path in intrinsics or []]
-    if images and (len(images) > 2 or any(each.is_dir() or each.suffix.lower() == LIST_SUFFIX for each in images)):
+    if images and (len(images) > 2 or any(_is_many(each) for each in images)):
         refuse_beside(context, "many photos", *OF_TWO_PHOTOS)
+        refuse_beside(context, "photos: describe them first, then match --features", "shard")
         from keypatch.matching.pairs import match_photos
 
         with ProgressBar() as progress:
@@ -94,6 +107,7 @@ def match(
                 extraction=extraction,
                 files=files,
                 intrinsics=_one(cameras),
+                parallel=parallel,
                 device=device,
                 precision=precision,
                 progress=progress,
@@ -113,6 +127,8 @@ def match(
                 _match_file(out),
                 matching,
                 intrinsics=_one(cameras),
+                parallel=parallel,
+                shard=shard,
                 device=device,
                 progress=progress,
             )
@@ -121,6 +137,7 @@ def match(
         refuse_beside(context, "two photos", *OF_MANY_PHOTOS)
         if images is None or len(images) != 2:
             raise KeypatchError(f"Give two photos, a folder of photos, or --features; given: {len(images or [])}.")
+        photos = [Path(image) for image in images]
         from keypatch.matching.image_matches import PICTURES, TABLES, Truth, check_output
         from keypatch.matching.image_matches import match as match_two
 
@@ -130,15 +147,16 @@ def match(
             if matching.model not in (Matching.model, "E"):
                 raise KeypatchError(f"--pose needs the model E, not {matching.model}. Leave --model out.")
             matching = replace(matching, model="E")
-        for path, suffixes in ((out, TABLES), (draw, PICTURES)):
+        written = [(None if out is None else Path(out), TABLES), (draw, PICTURES)]
+        for path, suffixes in written:
             if path is not None:
                 check_output(path, suffixes)
-        if all(image.exists() for image in images) and images[0].samefile(images[1]):
+        if all(photo.exists() for photo in photos) and photos[0].samefile(photos[1]):
             typer.echo("both photos are the same file", err=True)
         with ProgressBar() as progress:
             result = match_two(
-                images[0],
-                images[1],
+                photos[0],
+                photos[1],
                 matching,
                 describer=descriptor,
                 extraction=extraction,
@@ -153,12 +171,18 @@ def match(
             result = result.judged(truth.homography, truth.within)
         for line in result.sentences():
             typer.echo(line)
-        for path in (out, draw):
+        for path, _ in written:
             if path is not None:
                 typer.echo(f"Written: {result.save(path, lines, style)}")
 
 
-def _match_file(out: Path | None) -> Path:
+def _is_many(image: str) -> bool:
+    """Whether it stands for several photos, as far as its name tells."""
+    place = as_place(image)
+    return isinstance(place, str) or place.is_dir() or place.suffix.lower() == LIST_SUFFIX
+
+
+def _match_file(out: str | None) -> str:
     if out is None:
         raise KeypatchError("Matches of many photos go to a match file. Add --out matches.h5.")
     return out
@@ -170,7 +194,7 @@ def _one(cameras: "Sequence[Intrinsics]") -> "Intrinsics | None":
     return cameras[0] if cameras else None
 
 
-def _print_totals(made: Path, matching: Matching) -> None:
+def _print_totals(made: Place, matching: Matching) -> None:
     from keypatch.matching.match_files import MatchReader
 
     with MatchReader(made) as written:

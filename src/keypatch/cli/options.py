@@ -26,6 +26,13 @@ Device = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1 or mps; auto 
 Precision = Annotated[str, typer.Option(help="auto, float32 or bfloat16; auto chooses by task and device.")]
 
 Images = Annotated[list[Path], typer.Argument(help="Images, folders, or .txt lists with one image per line.")]
+Sources = Annotated[  # a Path would lose a slash of an address
+    list[str], typer.Argument(help="Images, folders, .txt lists with one image per line, or addresses (s3://...).")
+]
+ShardOf = Annotated[
+    str | None,
+    typer.Option(metavar="i/N", help="Do the i-th of N shares, as a task of a Slurm array; --out is a folder."),
+]
 Descriptor = Annotated[
     str, typer.Option(help="A name from `keypatch list`, a run folder, a weight file or an exported .onnx file.")
 ]

@@ -7,6 +7,7 @@ import typer
 
 from keypatch.cli.options import Descriptor, Device, Images, Precision, examples, options_of, refuse_beside
 from keypatch.cli.printing import open_console, print_facts
+from keypatch.engines.options import Parallel
 from keypatch.features.extraction import DESCRIPTOR, Extraction
 from keypatch.matching.matching import PHOTO_TYPES, Matching
 from keypatch.progress import ProgressBar
@@ -27,7 +28,15 @@ VERIFICATION = ("model", "estimator", "threshold", "tries", "confidence", "itera
         "keypatch reconstruct photos --features f.h5 --matches m.h5 --out scene",
     )
 )
-@options_of(PHOTO_TYPES, VERIFICATION, inputs=Inputs(), mapping=Mapping(), matching=Matching(), extraction=Extraction())
+@options_of(
+    PHOTO_TYPES,
+    VERIFICATION,
+    inputs=Inputs(),
+    mapping=Mapping(),
+    matching=Matching(),
+    extraction=Extraction(),
+    parallel=Parallel(),
+)
 def reconstruct(
     context: typer.Context,
     images: Images,
@@ -36,6 +45,7 @@ def reconstruct(
     mapping: Mapping,
     matching: Matching,
     extraction: Extraction,
+    parallel: Parallel,
     descriptor: Descriptor = DESCRIPTOR,
     device: Device = "auto",
     precision: Precision = "auto",
@@ -58,6 +68,7 @@ def reconstruct(
             describer=descriptor,
             extraction=extraction,
             matching=matching,
+            parallel=parallel,
             device=device,
             precision=precision,
             progress=progress,

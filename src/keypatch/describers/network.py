@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -87,8 +88,21 @@ class NetworkDescriber:
         self.weights_hash = hash_weights(module)
         self.plan = choose_plan(device, precision)
         self._preprocessing = module.preprocessing
+        self._module = module
         self._network = fold(module, self.plan.device, self.plan.dtype)
         _LOG.info("%s is described %s.", name, self.plan.sentence())
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For another process, which describes on the same kind of device and in the same precision."""
+        if hash_weights(self._module) != self.weights_hash:
+            raise KeypatchError(
+                f"The network of {self.name} has changed since this describer was made of it. Make another one."
+            )
+        return {name: value for name, value in self.__dict__.items() if name != "_network"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._network = fold(self._module, self.plan.device, self.plan.dtype)
 
     def describe(self, patches: NDArray[np.uint8]) -> NDArray[np.float32]:
         """(n, side, side) grey patches of any side to (n, dim)."""

@@ -1,5 +1,6 @@
 """What a file states about the keypoints of a photograph, before anybody has checked it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -91,7 +92,7 @@ def read_stated_database(path: Path, photo: str, name: str | None = None) -> Sta
     return _checked(Stated(xy, sigma, angle, "radians", vectors, length), where)
 
 
-def choose_name(path: Path, names: list[str], photo: str, name: str | None) -> str:
+def choose_name(path: Path, names: Sequence[str], photo: str, name: str | None) -> str:
     """The name asked for; else that of the photo's file, with or without folders before it; else the only one."""
     wanted = name or photo
     if wanted in names:

@@ -1,8 +1,7 @@
-"""Photographs become a feature file: what `keypatch describe` does."""
+"""Photographs become a feature file or a store of them: what `keypatch describe` does."""
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -13,28 +12,40 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keypatch.describers.protocol import Describer, HasWeights
-from keypatch.errors import DataError, Interrupted, KeypatchError
+from keypatch.engines import Parallel, Shard
+from keypatch.errors import DataError, KeypatchError
 from keypatch.features.extraction import DESCRIPTOR, Extraction, FileOptions, Setting, cut_settings, extract_grey
 from keypatch.features.feature_files import (
     FEATURES,
+    FeatureReader,
     feature_attributes,
+    hash_groups,
     read_features,
-    read_names,
     require_same_photos,
     stamp,
     write_features,
 )
-from keypatch.features.growing_file import GrowingFile, Write, grow_file, require_output
+from keypatch.features.filling import Group, fill, open_output
+from keypatch.features.growing_file import require_output
 from keypatch.features.keypoint_files import KeypointSource, open_keypoints
 from keypatch.features.patch_picture import show_patches
-from keypatch.files import hash_file, hash_folder
+from keypatch.features.store import is_store
+from keypatch.files import hash_folder
 from keypatch.geometry import Keypoints
-from keypatch.images import Photo, find_photos, listed, read_mask, read_photo, require_masks, turned_sentence
-from keypatch.progress import Callback, Progress, StopWish, counted
+from keypatch.images import (
+    Photo,
+    find_photos,
+    listed,
+    orientation_of,
+    read_mask,
+    read_photo,
+    require_masks,
+    turned_sentence,
+)
+from keypatch.progress import Callback, Progress, counted
 from keypatch.provenance import provenance
+from keypatch.storage import Place, as_place, fetched, is_address
 from keypatch.zoo.loading import load
-
-_LOOK = 0.2  # seconds until a wish to stop is noticed
 
 
 @dataclass(frozen=True)
@@ -45,7 +56,7 @@ class Description(os.PathLike[str]):
     1
     """
 
-    path: Path
+    path: Place
     described: int  # photos
     skipped: int  # photos that were in the file already
 
@@ -61,6 +72,8 @@ def describe(
     *,
     keypoints_from: str | Path | None = None,
     files: FileOptions = FileOptions(),  # noqa: B008
+    parallel: Parallel = Parallel(),  # noqa: B008
+    shard: Shard | str | None = None,
     show: str | Path | None = None,
     device: str = "auto",
     precision: str = "auto",
@@ -69,8 +82,12 @@ def describe(
     """Describe photos into the feature file `out`, which plain h5py reads as hloc's (`feature_files`).
 
     images: images, folders, or .txt lists of names; names in the file are paths below the folder, or below the root.
+        An image or a folder may be an address that fsspec knows.
     out: photos that are in it already are skipped; settings other than those it was started with, or another photo
-        of the same name, are an error.
+        of the same name, are an error. A folder or an address is a store of many files (`store`), in which photos that
+        are there are not looked at again.
+    parallel: processes or a Ray cluster to describe on, with the same result.
+    shard: "2/8" describes the second of eight shares of the photos, into a store that the tasks share.
     describer: what `load` gives, or what it takes: a zoo name, run folder or weight file.
     keypoints_from: hloc's h5, a COLMAP database or a csv instead of a detector: all of them, in their order.
     show: write a picture of some cut patches there.
@@ -82,11 +99,13 @@ def describe(
         DataError: photos could not be described; all others are in the file.
         Interrupted: Ctrl-C; what was done is in the file and the same call resumes.
     """
-    progress, out = Progress.of(progress), Path(out)
-    photos = find_photos([images] if isinstance(images, str | Path) else images, files.root)
+    progress, out = Progress.of(progress), as_place(out)
+    part = Shard.parse(shard) if isinstance(shard, str) else shard
+    given = [images] if isinstance(images, str | Path) else images
+    keep = (lambda name: True) if part is None else part.has
+    photos = find_photos(given, files.root, keep, remote=True)
     require_output(out, FEATURES.name)
-    there = set(read_names(out)) if out.exists() else set[str]()
-    left = sum(photo.name not in there for photo in photos)
+    left = len(photos) - _count_there(out, photos)
     if left:
         name = describer if isinstance(describer, str | Path) else describer.name
         progress.note(f"describing {counted(left, 'photo')} with {name}")  # torch takes seconds to come
@@ -95,23 +114,43 @@ def describe(
     _require_effect(extraction, keypoints_from is not None, files)
     if files.masks is not None:
         require_masks(Path(files.masks), [photo.name for photo in photos])
-    source = None if keypoints_from is None else open_keypoints(keypoints_from, files.sigma)
+    if keypoints_from is not None:
+        open_keypoints(keypoints_from, files.sigma)  # what is wrong with it is told before workers start
     settings = _settings(describer, extraction, keypoints_from, files)
-    work = _Work(describer, extraction, source, settings, files)
-    if not files.turn_by_exif and (turned := turned_sentence({photo.name: photo.path for photo in photos})):
+    work = _Work(describer, extraction, keypoints_from, settings, files)
+    with open_output(out, feature_attributes(describer.name, settings, provenance()), shard=part) as output:
+        waiting = [photo for photo in photos if photo.name not in output.keys]
+        if isinstance(out, Path) and not out.is_dir():
+            require_same_photos(out, [photo for photo in photos if photo.name in output.keys])
+        filled = fill(output, work, waiting, len(photos), parallel, progress, "photos", "photos described so far")
+    failures = {photo.name: f"{photo.origin}: {said}" if photo.origin else said for photo, said in filled.failures}
+    tags = {name: int(tag) for name, tag in sorted(filled.notes.items())}
+    if turned := turned_sentence(tags, len(waiting), filled.noted):
         progress.say(turned)
-    with grow_file(out, feature_attributes(describer.name, settings, provenance())) as file:
-        earlier = sum(photo.name in file.keys for photo in photos)
-        failures = _fill(file, photos, work, progress)
-        try:
-            if show is not None:
-                _show_first(photos, file, work, Path(show))
-        except KeypatchError as error:
-            if not failures:
-                raise
-            progress.say(str(error))
-    _report_failures(failures, len(photos), out)
-    return Description(out, len(photos) - earlier, earlier)
+    try:
+        if show is not None:
+            _show_first([photo for photo in photos if photo.name not in failures], out, work, Path(show))
+    except KeypatchError as error:
+        if not failures:
+            raise
+        progress.say(str(error))
+    _report_failures([failures[photo.name] for photo in waiting if photo.name in failures], len(photos), out)
+    return Description(out, len(waiting), len(photos) - len(waiting))
+
+
+def _count_there(out: Place, photos: Sequence[Photo]) -> int:
+    """How many of the photos a file or store has already."""
+    if not is_address(out) and not Path(out).exists():
+        return 0
+    try:
+        with FeatureReader(out) as reader:
+            names = reader.names()
+            there = set(names) if isinstance(names, list) else names
+            return sum(photo.name in there for photo in photos)
+    except DataError:
+        if is_store(out):  # an empty folder, or an address where nothing is yet
+            return 0
+        raise
 
 
 @dataclass(frozen=True)
@@ -120,26 +159,49 @@ class _Work:
 
     describer: Describer
     extraction: Extraction
-    source: KeypointSource | None
+    keypoints_from: str | Path | None
     settings: dict[str, Setting]
     files: FileOptions
+
+    def key(self, photo: Photo) -> str:
+        return photo.name
+
+    @contextmanager
+    def open(self) -> Iterator[Callable[[Photo], Group]]:
+        given = None if self.keypoints_from is None else open_keypoints(self.keypoints_from, self.files.sigma)
+        yield partial(self.describe, source=given)
 
     def read(self, photo: Photo) -> NDArray[np.uint8]:
         return read_photo(photo.path, turn_by_exif=self.files.turn_by_exif, pixel_limit=self.files.pixel_limit)
 
-    def __call__(self, photo: Photo) -> Write:
-        try:
-            image = self.read(photo)
-            given = None if self.source is None else self.source.read(photo.name)
-            if given is not None:
-                require_inside(given, photo.name, (image.shape[1], image.shape[0]))
-            masks = self.files.masks
-            mask = None if masks is None else read_mask(Path(masks), photo.name, image.shape)
-            features = extract_grey(image, self.describer, self.extraction, given, mask)
-        except (cv2.error, MemoryError) as error:
-            raise DataError(f"{photo.path} could not be described ({str(error).strip()}). Try --max-size.") from error
-        features = replace(features, settings=self.settings)
-        return partial(write_features, features=features, half=self.files.half, stamp=stamp(photo.path))
+    def describe(self, photo: Photo, source: KeypointSource | None) -> Group:
+        with _at_hand(photo) as here:
+            try:
+                image = self.read(here)
+                given = None if source is None else source.read(photo.name)
+                if given is not None:
+                    require_inside(given, photo.name, (image.shape[1], image.shape[0]))
+                masks = self.files.masks
+                mask = None if masks is None else read_mask(Path(masks), photo.name, image.shape)
+                features = extract_grey(image, self.describer, self.extraction, given, mask)
+            except (cv2.error, MemoryError) as error:
+                raise DataError(
+                    f"{here.path} could not be described ({str(error).strip()}). Try --max-size."
+                ) from error
+            features = replace(features, settings=self.settings)
+            write = partial(write_features, features=features, half=self.files.half, stamp=stamp(here.path))
+            tag = 1 if self.files.turn_by_exif else orientation_of(here.path)
+        return Group(write, "" if tag == 1 else str(tag))
+
+
+@contextmanager
+def _at_hand(photo: Photo) -> Iterator[Photo]:
+    """The photo on a disk of this machine."""
+    if not photo.address:
+        yield photo
+        return
+    with fetched(photo.address) as path:
+        yield photo._replace(path=path)
 
 
 def _require_effect(extraction: Extraction, given: bool, files: FileOptions) -> None:
@@ -166,67 +228,9 @@ def _settings(
         named["masks"] = hash_folder(Path(files.masks).rglob("*.png"))
     if keypoints_from is None:
         return named | extraction.settings(describer)
-    origin: dict[str, Setting] = {"detector": "file", "detector.hash": hash_file(Path(keypoints_from))}
+    origin: dict[str, Setting] = {"detector": "file", "detector.hash": hash_groups(Path(keypoints_from))}
     cut = cut_settings(describer, extraction.patch_sigmas)
     return named | origin | {"detector.sigma": files.sigma, "upright": extraction.upright} | cut
-
-
-def _fill(file: GrowingFile, photos: Sequence[Photo], work: _Work, progress: Progress) -> list[str]:
-    """Describes what the file does not have; returns what went wrong, a sentence each."""
-    require_same_photos(file.path, [photo for photo in photos if photo.name in file.keys])
-    try:
-        failures = _describe_all(photos, work, file, progress)
-    finally:
-        file.drop_if_empty()
-    file.merge()
-    return failures
-
-
-def _describe_all(photos: Sequence[Photo], work: _Work, file: GrowingFile, progress: Progress) -> list[str]:
-    failures, workers = dict[str, str](), work.files.workers
-    waiting = iter([photo for photo in photos if photo.name not in file.keys])
-    done = sum(photo.name in file.keys for photo in photos)
-    progress.count(done, len(photos), "photos")
-    with StopWish() as stop, _pool(workers) as pool:
-        running = dict[Future[Write], Photo]()
-        stopping = False
-        while True:
-            while not stop and len(running) < 2 * workers and (photo := next(waiting, None)):
-                running[pool.submit(work, photo)] = photo
-            if stop and not stopping:
-                stopping = True
-                running = {future: photo for future, photo in running.items() if not future.cancel()}
-                progress.note("Stopping after the current photos.")
-            if not running:
-                break
-            for future in wait(running, _LOOK, FIRST_COMPLETED).done:
-                photo = running.pop(future)
-                try:
-                    file.add(photo.name, future.result())
-                except DataError as error:
-                    failures[photo.name] = f"{photo.origin}: {error}" if photo.origin else str(error)
-                done += 1
-                progress.count(done, len(photos), "photos")
-        if stop:
-            has = counted(len(file.keys), "photo")
-            raise Interrupted(f"{file.path} keeps the {has} described so far" if file.keys else "")
-    return [failures[photo.name] for photo in photos if photo.name in failures]
-
-
-@contextmanager
-def _pool(workers: int) -> Iterator[ThreadPoolExecutor]:
-    """Threads among which the cores are shared evenly: operators of one photo are too short to share many."""
-    import torch
-
-    torch_threads, opencv_threads = torch.get_num_threads(), cv2.getNumThreads()
-    cv2.setNumThreads(max(1, opencv_threads // workers))
-    share: Callable[[int], None] = torch.set_num_threads
-    try:
-        with ThreadPoolExecutor(workers, initializer=share, initargs=(max(1, torch_threads // workers),)) as pool:
-            yield pool
-    finally:
-        cv2.setNumThreads(opencv_threads)
-        torch.set_num_threads(torch_threads)
 
 
 def require_inside(keypoints: Keypoints, name: str, size: tuple[int, int]) -> None:
@@ -244,13 +248,13 @@ def require_inside(keypoints: Keypoints, name: str, size: tuple[int, int]) -> No
         )
 
 
-def _show_first(photos: Sequence[Photo], file: GrowingFile, work: _Work, picture: Path) -> None:
-    photo = next((photo for photo in photos if photo.name in file.keys), None)
-    if photo is not None:
-        show_patches(work.read(photo), read_features(file.path, photo.name), picture, photo.name)
+def _show_first(photos: Sequence[Photo], out: Place, work: _Work, picture: Path) -> None:
+    for photo in photos[:1]:
+        with _at_hand(photo) as here:
+            show_patches(work.read(here), read_features(out, photo.name), picture, photo.name)
 
 
-def _report_failures(failures: Sequence[str], total: int, out: Path) -> None:
+def _report_failures(failures: Sequence[str], total: int, out: Place) -> None:
     if len(failures) == total == 1:
         raise DataError(failures[0])
     if failures:

@@ -124,7 +124,7 @@ class Extraction(CheckedFields):
 class FileOptions(CheckedFields):
     """How photographs are read and features are written.
 
-    >>> kp.FileOptions(turn_by_exif=True, workers=2).half
+    >>> kp.FileOptions(turn_by_exif=True).half
     False
     """
 
@@ -136,7 +136,6 @@ class FileOptions(CheckedFields):
         None, "Folder of masks, a.jpg.png for a.jpg: no keypoints where they are black, as in COLMAP."
     )
     half: bool = option(False, "Store descriptors as float16, which halves the file.")
-    workers: int = option(1, "Photos described in parallel, in threads that share the CPU cores.", least=1)
 
 
 def extract(

@@ -2,7 +2,8 @@
 
 A group per photo holds keypoints (n, 2), descriptors (dim, n), scales (sigma), oris (degrees clockwise), scores and
 image_size (width, height); keypoints that are sheared also have shapes (n, 2, 2). The attributes of a group say of
-which photo its features are, those of the file what it is and how it was made.
+which photo its features are, those of the file what it is and how it was made. A folder or an address is a store of
+such files (`store`), and is read as one.
 """
 
 import json
@@ -11,7 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import h5py
 import numpy as np
@@ -19,11 +20,12 @@ from numpy.typing import NDArray
 
 from keypatch.errors import DataError
 from keypatch.features.extraction import Features, Setting
-from keypatch.files import Format, hash_file, parse_json, reading, safe_name
+from keypatch.files import Format, hash_file, hash_folder, parse_json, reading, safe_name
 from keypatch.geometry import Keypoints, from_hloc, to_hloc
 from keypatch.images import Photo
 from keypatch.provenance import Provenance
 from keypatch.sandbox import lacks_memory, try_reading
+from keypatch.storage import Place, as_place, is_address
 
 Attributes = Mapping[str, str | int | float]
 
@@ -42,7 +44,7 @@ def make_head(kind: Format, settings: Mapping[str, Any], origin: Provenance) -> 
     }
 
 
-def require_kind(path: Path, file: Any, kind: Format) -> bool:
+def require_kind(path: Place, file: Any, kind: Format) -> bool:
     """Whether the file is of this kind, False where it says nothing, as hloc's; another or newer one is a DataError."""
     if read_attribute(path, file, "format") is None:
         return False
@@ -60,27 +62,27 @@ def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
     return ", ".join(f"{key} = {_short(before.get(key))} (now {_short(now.get(key))})" for key in told) + more
 
 
-def read_number(path: Path, item: Any, name: str) -> int:
+def read_number(path: Place, item: Any, name: str) -> int:
     """An attribute, of a file or a group, that is a whole number."""
     return int(_parsed(path, item, name, operator.index))
 
 
-def read_word(path: Path, file: Any, name: str) -> str:
+def read_word(path: Place, file: Any, name: str) -> str:
     """An attribute that is a string."""
     return str(_parsed(path, file, name, str.__str__))  # which takes nothing but a text
 
 
-def read_settings(path: Path, file: Any) -> dict[str, Any]:
+def read_settings(path: Place, file: Any) -> dict[str, Any]:
     settings: dict[str, Any] = _parsed(path, file, "settings", lambda text: dict(parse_json(text)))
     return settings
 
 
-def _parsed(path: Path, item: Any, name: str, parse: Callable[[Any], Any]) -> Any:
+def _parsed(path: Place, item: Any, name: str, parse: Callable[[Any], Any]) -> Any:
     with reading(f'{path}, attribute "{name}"', "value"):
         return parse(item.attrs.get(name))
 
 
-def read_attribute(path: Path, item: Any, name: str) -> Any:
+def read_attribute(path: Place, item: Any, name: str) -> Any:
     """An attribute of a file or a group, whatever it is; None where there is none."""
     with reading(path, "HDF5 file"):
         return item.attrs.get(name)
@@ -104,7 +106,7 @@ class FeatureReader:
 
     def __init__(self, path: str | PathLike[str]) -> None:
         """Raises DataError: the file is missing, damaged, of another kind, or of a newer format."""
-        self.path = Path(path)
+        self.path = as_place(path)
         self._file = open_h5(self.path)
         try:
             ours = require_kind(self.path, self._file, FEATURES)
@@ -122,14 +124,16 @@ class FeatureReader:
     def __exit__(self, *error: object) -> None:
         self._file.close()
 
-    def names(self) -> list[str]:
+    def names(self) -> Sequence[str]:
         """The photos in it, sorted; a name that leads out of a folder raises DataError."""
-        return [safe_name(name, str(self.path)) for name in group_names(self._file, "keypoints")]
+        found = group_names(self._file, "keypoints")
+        return [safe_name(name, str(self.path)) for name in found] if isinstance(found, list) else found
 
     def require(self, names: Iterable[str]) -> None:
         """DataError if it lacks one of these photos."""
         known = self.names()
-        missing = min(set(names).difference(known), default=None)
+        kept = set(known) if isinstance(known, list) else known  # a store looks names up
+        missing = min((name for name in names if name not in kept), default=None)
         if missing is not None:
             raise DataError(f"{self.path} has no features for {missing}. {_remedy(missing, known)}")
 
@@ -173,7 +177,7 @@ class FeatureReader:
 def read_names(path: str | PathLike[str]) -> list[str]:
     """The names of the photos in a feature file."""
     with FeatureReader(path) as reader:
-        return reader.names()
+        return list(reader.names())
 
 
 def read_features(path: str | PathLike[str], name: str) -> Features:
@@ -214,8 +218,15 @@ def write_features(
     group["keypoints"].attrs["uncertainty"] = max(1.0, shrunk)  # hloc: pixels, grows with the shrinking
 
 
-def open_h5(path: Path, kind: str = "feature file") -> Any:
-    """The HDF5 file, for reading, as h5py's File; DataError where it is none."""
+def open_h5(path: Place, kind: str = "feature file") -> Any:
+    """The HDF5 file, for reading, as h5py's File, or a `Store`, which stands for one; DataError where it is neither."""
+    if is_address(path) or Path(path).is_dir():
+        from keypatch.features.store import ABOUT, Store, has_store
+
+        if isinstance(path, Path) and not has_store(path):
+            raise DataError(f"There is no {kind} {path}: it is a folder, but no store, which would have a {ABOUT}.")
+        return Store(path)
+    path = Path(path)
     if not path.is_file():
         raise DataError(f"There is no {kind} {path}.")
     try_reading(walk_h5, path)
@@ -242,14 +253,16 @@ def walk_h5(path: Path) -> None:
                     raise
 
 
-def require_array(path: Path, file: Any, key: str, kind: str, remedy: str) -> None:
+def require_array(path: Place, file: Any, key: str, kind: str, remedy: str) -> None:
     """DataError if no group has an array of this name: so it is no file of that kind, whoever wrote it."""
     if not group_names(file, key):
         raise DataError(f'{path} is not a {kind}: it has no array "{key}". {remedy}')
 
 
-def group_names(file: Any, key: str | None = None) -> list[str]:
+def group_names(file: Any, key: str | None = None) -> Sequence[str]:
     """The groups that hold an array of this name, or any, sorted; a link anywhere in the file raises DataError."""
+    if not isinstance(file, h5py.Group):  # a store, whose groups are all of one kind
+        return cast(Sequence[str], file.names)
     path, links, found = Path(file.filename), list[tuple[bytes, int]](), set[str]()
     with reading(path, "HDF5 file"):  # h5py's own classes take four times as long, and lose what their visitor raises
         file.id.links.visit(lambda name, info: links.append((name, info.type)), info=True)
@@ -274,7 +287,7 @@ def _remedy(missing: str, known: Sequence[str]) -> str:
     return f"It has {some}{more}. Describe it too, or leave it out."
 
 
-def find_group(path: Path, file: Any, name: str) -> Any:
+def find_group(path: Place, file: Any, name: str) -> Any:
     """The group of a photo; a name that is not there, or that a link leads to, raises DataError."""
     group = get_group(path, file, name)
     if group is None:
@@ -282,15 +295,17 @@ def find_group(path: Path, file: Any, name: str) -> Any:
     return group
 
 
-def get_group(path: Path, file: Any, name: str) -> Any:
+def get_group(path: Place, file: Any, name: str) -> Any:
     """The group of this name, or None; DataError where a link leads to it."""
+    if not isinstance(file, h5py.Group):  # a store
+        return file.group(name)
     group = file
     for part in name.split("/"):
         group = _child(path, group, part)
     return group if isinstance(group, h5py.Group) else None
 
 
-def read_array(path: Path, group: Any, key: str) -> NDArray[np.generic] | None:
+def read_array(path: Place, group: Any, key: str) -> NDArray[np.generic] | None:
     """An array of numbers, or None where there is none; float16 becomes float32.
 
     Raises:
@@ -304,14 +319,15 @@ def read_array(path: Path, group: Any, key: str) -> NDArray[np.generic] | None:
             raise DataError(f"{path}: {group.name}/{key} is not an array of numbers. Write the file again.")
         if item.external is not None or item.is_virtual:
             raise DataError(f"{path}: {group.name}/{key} is kept in another file. Write it into this one.")
-        stored = min(item.id.get_storage_size(), path.stat().st_size)  # nothing is stored of values never written
+        size = Path(item.file.filename).stat().st_size
+        stored = min(item.id.get_storage_size(), size)  # nothing is stored of values never written
         if item.nbytes > _SMALLEST_SHARE * stored:
             raise DataError(f"{path}: {group.name}/{key} claims {item.nbytes} bytes, more than the file can hold.")
         array = item[()]
         return np.asarray(array, np.float32 if array.dtype == np.float16 else array.dtype)
 
 
-def _child(path: Path, group: Any, name: str) -> Any:
+def _child(path: Place, group: Any, name: str) -> Any:
     """What lies under this name in the group, or None."""
     with reading(path, "HDF5 file"):
         link = group.get(name, getlink=True) if name and isinstance(group, h5py.Group) else None
@@ -321,7 +337,7 @@ def _child(path: Path, group: Any, name: str) -> Any:
         return group[name]
 
 
-def _require_inside(path: Path, name: str, inside: bool) -> None:
+def _require_inside(path: Place, name: str, inside: bool) -> None:
     if not inside:
         raise DataError(f'{path}: "{name}" is a link, which may lead to other files. Write what it leads to instead.')
 
@@ -334,10 +350,15 @@ def stamp(path: Path) -> Mapping[str, str | int]:
     return {BYTES: path.stat().st_size, HASH: hash_file(path)}
 
 
+def hash_groups(path: Path) -> str:
+    """SHA-256 of a feature or match file, or of the files of a store."""
+    return hash_folder(path.glob("*.h5")) if path.is_dir() else hash_file(path)
+
+
 def require_same_photos(features: Path, photos: Iterable[Photo]) -> None:
     """DataError if the file has features of another photo of the same name; those without a stamp are believed."""
     with open_h5(features) as file:
-        for name, path, _ in photos:
+        for name, path, *_ in photos:
             group = find_group(features, file, name)
             known = {each: read_attribute(features, group, each) for each in (BYTES, HASH)}
             if known[HASH] is not None and path.is_file() and not _same(path, known):

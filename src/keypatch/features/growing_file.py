@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from glob import escape
-from io import BytesIO
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -32,9 +31,11 @@ from keypatch.features.feature_files import (
     read_word,
     walk_h5,
 )
+from keypatch.features.store import is_store, pack_groups
 from keypatch.files import PARTIAL_SUFFIX, hidden_path, lock, make_folder, require_place, write_atomically
 from keypatch.images import LIST_SUFFIX, SUFFIXES
 from keypatch.sandbox import trust
+from keypatch.storage import Place
 
 Write = Callable[[Any], None]  # fills a new group of h5py
 
@@ -98,14 +99,8 @@ class GrowingFile:
             self.path.unlink(missing_ok=True)
 
     def _create(self, path: Path, groups: Mapping[str, Write]) -> None:
-        """A file with these groups. Made in memory: where a write fails, HDF5 ends the process."""
-        image = BytesIO()
-        with h5py.File(image, "w") as h5:
-            h5.attrs.update(self.attributes)
-            for key, write in groups.items():
-                write(h5.create_group(key))
         with write_atomically(path) as file:
-            file.write(image.getbuffer())
+            file.write(pack_groups(self.attributes, groups))
         trust(walk_h5, path)
 
     def _adopt(self) -> None:
@@ -137,6 +132,7 @@ def grow_file(path: Path, attributes: Attributes, every: float = 0.0) -> Iterato
     Raises:
         KeypatchError: other settings, another process, or a folder or disk that cannot be written to.
     """
+    require_place(path)
     require_output(path, str(attributes["format"]))
     parts = make_folder(hidden_path(path, ".parts"))
     with lock(parts / "lock", str(path)):
@@ -154,8 +150,14 @@ def grow_file(path: Path, attributes: Attributes, every: float = 0.0) -> Iterato
                     parts.rmdir()
 
 
-def require_output(path: Path, kind: str) -> None:
-    """KeypatchError unless a file of this kind can lie there: a new one under a fitting name, or one to add to."""
+def require_output(place: Place, kind: str) -> None:
+    """KeypatchError unless a file of this kind can lie there: a new one under a fitting name, or one to add to.
+
+    A store says so itself when it is begun.
+    """
+    if is_store(place):
+        return
+    path = Path(place)
     require_place(path)
     if path.suffix.lower() in _OTHERS:
         raise KeypatchError(f"{path} will be an HDF5 file, not a {path.suffix}. Name it .h5.")

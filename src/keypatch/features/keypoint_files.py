@@ -27,6 +27,8 @@ class KeypointSource(Protocol):
 def open_keypoints(path: str | Path, sigma: float | None = None) -> KeypointSource:
     """The keypoints in a file of any of the kinds; `sigma` is that of all where the file has no scales."""
     path = Path(path)
+    if path.is_dir():
+        return HlocKeypoints(path, sigma)
     head = read_head(path)
     if head.startswith(b"\x89HDF"):
         return HlocKeypoints(path, sigma)

@@ -28,6 +28,7 @@ from keypatch.features.feature_files import (
 )
 from keypatch.matching.matches import Matches
 from keypatch.matching.matching import Model
+from keypatch.storage import Place, as_place
 
 _SEPARATORS = ("/", "_")  # of the two names; older files of hloc have the second
 
@@ -37,7 +38,7 @@ class MatchReader:
 
     def __init__(self, path: str | Path) -> None:
         """Raises DataError: the file is missing, damaged, of another kind, or of a newer format."""
-        self.path = Path(path)
+        self.path = as_place(path)
         self._file = open_h5(self.path, "match file")
         try:
             if not require_kind(self.path, self._file, MATCHES):  # hloc's
@@ -138,7 +139,7 @@ def write_matches(group: Any, matches: Matches, count0: int, candidates: int, pl
             group.attrs["matrix"] = matches.matrix
 
 
-def _read(path: Path, group: Any, name: str = "", counts: Mapping[str, int] | None = None) -> Matches:
+def _read(path: Place, group: Any, name: str = "", counts: Mapping[str, int] | None = None) -> Matches:
     """The matches of a group; `name` is that of its first photo."""
     partners, scores = read_array(path, group, "matches0"), read_array(path, group, "matching_scores0")
     if partners is None or partners.ndim != 1 or partners.dtype.kind not in "iu":
@@ -161,7 +162,7 @@ def _read(path: Path, group: Any, name: str = "", counts: Mapping[str, int] | No
     return Matches(indices, scores[first].astype(np.float32), model is not None, model, matrix)
 
 
-def _read_matrix(path: Path, group: Any) -> NDArray[np.float64] | None:
+def _read_matrix(path: Place, group: Any) -> NDArray[np.float64] | None:
     matrix = read_attribute(path, group, "matrix")
     if matrix is None:
         return None

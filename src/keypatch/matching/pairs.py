@@ -1,6 +1,8 @@
 """Matches of many pairs of photographs into one match file: `keypatch match` of a folder or a feature file."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import partial
 from itertools import combinations
@@ -8,21 +10,23 @@ from pathlib import Path
 from typing import Any
 
 from keypatch.describers.protocol import Describer
-from keypatch.errors import DataError, Interrupted, KeypatchError
+from keypatch.engines import Parallel, Shard
+from keypatch.errors import DataError, KeypatchError
 from keypatch.features import Extraction, FeatureReader, Features
 from keypatch.features.description import describe
 from keypatch.features.extraction import DESCRIPTOR, FileOptions
 from keypatch.features.feature_files import MATCHES, make_head
-from keypatch.features.growing_file import GrowingFile, grow_file, require_output
-from keypatch.files import read_text
-from keypatch.images import find_photos
+from keypatch.features.filling import Group, fill, open_output
+from keypatch.features.growing_file import require_output
+from keypatch.files import reading
+from keypatch.images import find_photos, listed
 from keypatch.matching.image_matches import match_features
 from keypatch.matching.match_files import pair_key, require_distinct_keys, write_matches
-from keypatch.matching.matches import Matches
 from keypatch.matching.matching import Matching
 from keypatch.matching.verification import Intrinsics, plain_intrinsics, require_intrinsics
-from keypatch.progress import Callback, Progress, StopWish, counted
+from keypatch.progress import Callback, Progress
 from keypatch.provenance import provenance
+from keypatch.storage import Place, as_place
 
 EVERY = 2.0  # seconds of work that a killed process may lose
 KEPT_BYTES = 2**29  # of descriptors that stay in memory
@@ -38,16 +42,20 @@ def match_pairs(
     *,
     names: Iterable[str] | None = None,
     intrinsics: Intrinsics | None = None,
+    parallel: Parallel = Parallel(),  # noqa: B008
+    shard: Shard | str | None = None,
     device: str = "auto",
     progress: Progress | Callback | None = None,
-) -> Path:
+) -> Place:
     """Match photos of a feature file and return the match file, which plain h5py reads as hloc's (`match_files`).
 
     pairs: "exhaustive", "sequence:5" (each photo with the next five in the order of names), or a file with two names on
         each line.
     names: of the photos to match; None is all that the features have.
-    out: pairs that are in it already are skipped; settings other than those it was started with are an error.
+    out: pairs that are in it already are skipped; settings other than those it was started with are an error. A folder
+        or an address is a store of many files.
     intrinsics: the camera of all photos, or its matrix K, for the model "E".
+    parallel, shard: as for `describe`; of a shard's pairs alone is anything kept in memory.
 
     >>> features = kp.describe("photos", "features.h5", "rootsift")
     >>> kp.match_pairs(features, "exhaustive", "matches.h5", kp.Matching(ratio=0.85))
@@ -59,16 +67,22 @@ def match_pairs(
     """
     cameras = None if intrinsics is None else [intrinsics]
     require_intrinsics(matching, cameras)
-    match_two = partial(match_features, matching=matching, intrinsics=cameras, device=device)
-    with FeatureReader(features) as reader:
-        wanted = find_pairs(pairs, _chosen(reader, names))
-        require_distinct_keys(reader.names())
+    part = Shard.parse(shard) if isinstance(shard, str) else shard
+    source, place = as_place(features), as_place(out)
+    with FeatureReader(source) as reader:
+        wanted = find_pairs(pairs, _chosen(reader, names), part)
+        require_distinct_keys(dict.fromkeys(name for pair in wanted for name in pair))
         settings = matching.settings() | {"intrinsics": plain_intrinsics(intrinsics)}
         settings |= {"descriptor": reader.descriptor, "features": dict(reader.settings)}
-        head = make_head(MATCHES, settings, provenance())
-        with grow_file(Path(out), head, EVERY) as file:
-            _match_all(wanted, reader, match_two, file, Progress.of(progress))
-    return Path(out)
+    head = make_head(MATCHES, settings, provenance())
+    work = _Work(source, matching, cameras, device)
+    with open_output(place, head, EVERY, part) as output:
+        left = [pair for pair in wanted if not any(pair_key(*each) in output.keys for each in (pair, pair[::-1]))]
+        filled = fill(output, work, left, len(wanted), parallel, Progress.of(progress), "pairs", "pairs matched so far")
+    if filled.failures:
+        count = f"{len(filled.failures):,} of {len(wanted):,} pairs could not be matched; {place} has the others."
+        raise DataError("\n".join([count, listed(sorted({said for _, said in filled.failures}), "\n")]))
+    return place
 
 
 def match_photos(
@@ -82,13 +96,14 @@ def match_photos(
     extraction: Extraction = Extraction(),  # noqa: B008
     files: FileOptions = FileOptions(),  # noqa: B008
     intrinsics: Intrinsics | None = None,
+    parallel: Parallel = Parallel(),  # noqa: B008
     device: str = "auto",
     precision: str = "auto",
     progress: Progress | Callback | None = None,
-) -> Path:
+) -> Place:
     """Describe photos, match them and return the match file: `describe` and `match_pairs` in one call.
 
-    features: the feature file to write or add to; by default features.h5 beside `out`.
+    features: the feature file or store to write or add to; by default features.h5 beside `out`.
 
     >>> kp.match_photos("photos", "matches.h5", describer="rootsift")
     PosixPath('matches.h5')
@@ -97,53 +112,58 @@ def match_photos(
         DataError, Interrupted: as they do; the same call resumes.
     """
     given = [images] if isinstance(images, str | Path) else images
-    out, kept = Path(out), Path(out).with_name("features.h5") if features is None else Path(features)
-    if out.absolute() == kept.absolute():
+    out = as_place(out)
+    if isinstance(out, str) and features is None:
+        raise KeypatchError(f"Matches at {out} need a place for the features too. Add --features.")
+    kept = Path(out).with_name("features.h5") if features is None else as_place(features)
+    if out == kept or (isinstance(out, Path) and isinstance(kept, Path) and out.absolute() == kept.absolute()):
         raise KeypatchError(f"{out} cannot hold features and matches. Choose another --out or --features.")
-    names = sorted(photo.name for photo in find_photos(given, files.root))
+    names = sorted(photo.name for photo in find_photos(given, files.root, remote=True))
     if len(names) < 2:
         raise KeypatchError(f"Matching needs at least two photos; the only one is {names[0]}.")
     find_pairs(pairs, names)  # what is wrong is told before the photos are described
     require_intrinsics(matching, None if intrinsics is None else [intrinsics])
     require_output(out, MATCHES.name)
-    how: dict[str, Any] = {"device": device, "progress": progress}
+    how: dict[str, Any] = {"parallel": parallel, "device": device, "progress": progress}
     describe(given, kept, describer, extraction, files=files, precision=precision, **how)
     return match_pairs(kept, pairs, out, matching, names=names, intrinsics=intrinsics, **how)
 
 
-def _chosen(reader: FeatureReader, names: Iterable[str] | None) -> list[str]:
+def _chosen(reader: FeatureReader, names: Iterable[str] | None) -> Sequence[str]:
     """The photos to match, in the order of names."""
     known = reader.names()
     if not known:
         raise DataError(f"{reader.path} has no features. Describe some photos first.")
-    wanted = set(known if names is None else names)
+    if names is None:
+        return known
+    wanted = set(names)
     reader.require(wanted)
-    return [name for name in known if name in wanted]
+    return sorted(wanted)
 
 
-def _match_all(
-    pairs: Sequence[Pair],
-    reader: FeatureReader,
-    match_two: Callable[[Features, Features], tuple[Matches, Matches]],
-    file: GrowingFile,
-    progress: Progress,
-) -> None:
-    read = _keeping(reader.read, KEPT_BYTES)
-    left = [pair for pair in pairs if pair_key(*pair) not in file.keys and pair_key(*pair[::-1]) not in file.keys]
-    done = len(pairs) - len(left)
-    progress.count(done, len(pairs), "pairs")
-    with StopWish() as stop:
-        for name0, name1 in left:
-            if stop:
-                has = counted(len(file.keys), "pair")
-                raise Interrupted(f"{file.path} keeps the {has} matched so far" if file.keys else "")
-            first, second = read(name0), read(name1)
-            candidates, matches = match_two(first, second)
-            counts = {"count0": len(first), "candidates": len(candidates)}
-            counts["places"] = len(matches.once(first.keypoints, second.keypoints))
-            file.add(pair_key(name0, name1), partial(write_matches, matches=matches, **counts))
-            done += 1
-            progress.count(done, len(pairs), "pairs")
+@dataclass(frozen=True)
+class _Work:
+    """What is done with a pair, up to writing its matches."""
+
+    features: Place
+    matching: Matching
+    cameras: Sequence[Intrinsics] | None
+    device: str
+
+    def key(self, pair: Pair) -> str:
+        return pair_key(*pair)
+
+    @contextmanager
+    def open(self) -> Iterator[Callable[[Pair], Group]]:
+        with FeatureReader(self.features) as reader:
+            yield partial(self.match, read=_keeping(reader.read, KEPT_BYTES))
+
+    def match(self, pair: Pair, read: Callable[[str], Features]) -> Group:
+        first, second = map(read, pair)
+        candidates, matches = match_features(first, second, self.matching, self.cameras, device=self.device)
+        counts = {"count0": len(first), "candidates": len(candidates)}
+        counts["places"] = len(matches.once(first.keypoints, second.keypoints))
+        return Group(partial(write_matches, matches=matches, **counts))
 
 
 def _keeping(read: Callable[[str], Features], limit: int) -> Callable[[str], Features]:
@@ -160,8 +180,8 @@ def _keeping(read: Callable[[str], Features], limit: int) -> Callable[[str], Fea
     return read_or_remember
 
 
-def find_pairs(rule: str | Path, names: Sequence[str]) -> list[Pair]:
-    """Pairs of the named photos by a rule, each once, in either order.
+def find_pairs(rule: str | Path, names: Sequence[str], shard: Shard | None = None) -> list[Pair]:
+    """Pairs of the named photos by a rule, each once, in either order; of a shard's share alone.
 
     "exhaustive" is every photo with every other, "sequence:5" each with the next five in the order given, anything else
     a file with two names on each line.
@@ -169,39 +189,49 @@ def find_pairs(rule: str | Path, names: Sequence[str]) -> list[Pair]:
     Raises:
         KeypatchError: the rule is malformed, or the file is missing or names a photo that is not there.
     """
+    pairs = _pairs_by(rule, names)
+    if shard is not None:  # a pair is in one of them, whichever of its photos comes first
+        return [pair for pair in pairs if shard.has("\n".join(sorted(pair)))]
+    return list(pairs)
+
+
+def _pairs_by(rule: str | Path, names: Sequence[str]) -> Iterable[Pair]:
     if rule == "exhaustive":
-        return list(combinations(names, 2))
+        return combinations(names, 2)
     if str(rule).startswith("sequence:"):
         reach = str(rule).removeprefix("sequence:")
         if not reach.isdecimal() or int(reach) < 1:
             raise KeypatchError(
                 f'--pairs {rule}: "{reach}" is not a number of neighbours. Write, for example, sequence:5.'
             )
-        return [(name, other) for i, name in enumerate(names) for other in names[i + 1 : i + 1 + int(reach)]]
+        return ((name, other) for i, name in enumerate(names) for other in names[i + 1 : i + 1 + int(reach)])
     return _read_pairs(Path(rule), names)
 
 
-def _read_pairs(path: Path, names: Sequence[str]) -> list[Pair]:
+def _read_pairs(path: Path, names: Sequence[str]) -> Iterator[Pair]:
     if not path.exists():
         raise KeypatchError(
             f"There is no pairs file {path}. Give a file, exhaustive, or sequence:5 (each with the next 5)."
         )
-    known, pairs = set(names), dict[frozenset[str], Pair]()
-    for number, line in enumerate(read_text(path).splitlines(), start=1):
-        words = line.split()
-        if not words:
-            continue
-        if len(words) != 2:
-            raise DataError(f"{path}, line {number}: expected two names without spaces, found {line.strip()!r}.")
-        for name in words:
-            if name not in known:
-                raise DataError(
-                    f'{path}, line {number}: "{name}" is not among the photos to match.{_hint(name, names)}'
-                )
-        if words[0] == words[1]:
-            raise DataError(f'{path}, line {number}: "{words[0]}" is paired with itself. Remove the line.')
-        pairs.setdefault(frozenset(words), (words[0], words[1]))
-    return list(pairs.values())
+    known, seen = set(names) if isinstance(names, list) else names, set[int]()  # a store looks names up
+    with reading(path, "text file"), path.open(encoding="utf-8") as lines:
+        for number, line in enumerate(lines, start=1):
+            words = line.split()
+            if not words:
+                continue
+            if len(words) != 2:
+                raise DataError(f"{path}, line {number}: expected two names without spaces, found {line.strip()!r}.")
+            for name in words:
+                if name not in known:
+                    raise DataError(
+                        f'{path}, line {number}: "{name}" is not among the photos to match.{_hint(name, names)}'
+                    )
+            if words[0] == words[1]:
+                raise DataError(f'{path}, line {number}: "{words[0]}" is paired with itself. Remove the line.')
+            both = hash(frozenset(words))  # of 64 bits: a set of names would need ten times the memory
+            if both not in seen:
+                seen.add(both)
+                yield words[0], words[1]
 
 
 def _hint(name: str, names: Sequence[str]) -> str:

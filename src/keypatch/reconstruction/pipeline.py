@@ -14,6 +14,7 @@ from keypatch.colmap.job import MappingJob, MappingOutcome
 from keypatch.colmap.package import load_pycolmap
 from keypatch.colmap.process import run_colmap
 from keypatch.describers.protocol import Describer
+from keypatch.engines import Parallel
 from keypatch.errors import KeypatchError
 from keypatch.features import Extraction, Photo, find_photos
 from keypatch.features.description import describe
@@ -59,6 +60,7 @@ def reconstruct(
     describer: Describer | str | Path = DESCRIPTOR,
     extraction: Extraction = Extraction(),  # noqa: B008
     matching: Matching = Matching(),  # noqa: B008
+    parallel: Parallel = Parallel(),  # noqa: B008
     device: str = "auto",
     precision: str = "auto",
     progress: Progress | Callback | None = None,
@@ -67,6 +69,7 @@ def reconstruct(
 
     images, describer, extraction: as for `describe`.
     inputs: features and matches made before, pairs to match, known cameras, how photos are named.
+    parallel: processes or a Ray cluster to describe and match on.
     matching: as for `match_pairs`; COLMAP verifies what is left once more, with `mapping.max_error`.
 
     >>> kp.reconstruct("photos", "model", kp.Mapping(share_camera=True))  # doctest: +SKIP
@@ -97,14 +100,15 @@ def reconstruct(
         features, matches = Path(inputs.features or folder / FEATURES), Path(inputs.matches or folder / MATCHES)
         if inputs.features is None:
             files = FileOptions(root=inputs.root, pixel_limit=inputs.pixel_limit, masks=inputs.masks)
-            how: dict[str, Any] = {"files": files, "device": device, "precision": precision}
+            how: dict[str, Any] = {"files": files, "parallel": parallel, "device": device, "precision": precision}
             described = describe(images, features, describer, extraction, **how, progress=progress)
             if not described.described:
                 progress.note(f"all {counted(len(photos), 'photo')} are already described in {features}")
         found = found or read_keypoints(features, cameras)
         if inputs.matches is None:
             progress.note("matching")
-            match_pairs(features, inputs.pairs, matches, matching, names=cameras, device=device, progress=progress)
+            chosen: dict[str, Any] = {"names": cameras, "parallel": parallel, "device": device}
+            match_pairs(features, inputs.pairs, matches, matching, **chosen, progress=progress)
         require_one_run(features, matches)
         counts = {name: len(points) for name, points in found.items()}
         pairs = read_matched_pairs(matches, counts)

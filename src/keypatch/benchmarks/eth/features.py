@@ -18,11 +18,12 @@ from keypatch.benchmarks.result import weights_of
 from keypatch.benchmarks.stages import refuse_idle
 from keypatch.describers.protocol import Describer
 from keypatch.errors import DataError
-from keypatch.features import Extraction, Features, read_photo
+from keypatch.features import Extraction, Features
 from keypatch.features.description import require_inside
 from keypatch.features.extraction import Setting, cut_settings
+from keypatch.features.store import has_store
 from keypatch.files import hash_file, hash_folder
-from keypatch.progress import Progress, track
+from keypatch.progress import Progress
 
 
 def sfm_features(
@@ -35,7 +36,8 @@ def sfm_features(
     if isinstance(source, str | Path):
         refuse_idle_extraction(source, extraction)
         path = Path(source)
-        return _read_folder(path, scene) if path.is_dir() else photo_features(path, scene.photos)
+        others = path.is_dir() and not has_store(path)
+        return _read_folder(path, scene) if others else photo_features(path, scene.photos)
     if scene.keypoints:
         return _describe_given(source, scene, extraction, progress)
     return photo_features(source, scene.photos, extraction, progress)
@@ -49,12 +51,13 @@ def _describe_given(
     given = {photo.name: read_eth_keypoints(scene.keypoints[photo.name]) for photo in scene.photos}
     for name, keypoints in given.items():
         require_inside(keypoints, str(scene.keypoints[name]), (scene.cameras[name].width, scene.cameras[name].height))
-    kept, places = KeptFeatures(describer, extraction, given=True), dict[str, Place]()
-    for photo in track(scene.photos, "photos", progress):
-        key = f"{hash_file(photo.path)[:32]}-{hash_file(scene.keypoints[photo.name])[:32]}"
-        places[photo.name] = Place(
-            kept.file(key, partial(read_photo, photo.path), given[photo.name]), GROUP, photo.path
-        )
+    kept = KeptFeatures(describer, extraction, given=True)
+    keys = {
+        photo.name: f"{hash_file(photo.path)[:32]}-{hash_file(scene.keypoints[photo.name])[:32]}"
+        for photo in scene.photos
+    }
+    files = kept.files({photo.name: (photo.path, given[photo.name]) for photo in scene.photos}, keys, progress)
+    places = {photo.name: Place(files[photo.name], GROUP, photo.path) for photo in scene.photos}
     settings: dict[str, Setting] = {
         "detector": "given",
         "keypoints": max(map(len, given.values())),

@@ -14,6 +14,7 @@ from keypatch.detection import Rule
 from keypatch.errors import DataError
 from keypatch.features import Extraction, Features, Photo
 from keypatch.features.feature_files import open_h5, read_array
+from keypatch.features.store import has_store
 from keypatch.files import hash_folder, reading
 from keypatch.geometry.converters import from_hloc
 from keypatch.images import read_header
@@ -40,7 +41,7 @@ def scene_features(
         DataError: the folder lacks a photo, or what it has of one is damaged or of another length.
     """
     refuse_idle_extraction(source, extraction)
-    if isinstance(source, str | Path) and Path(source).is_dir():
+    if isinstance(source, str | Path) and Path(source).is_dir() and not has_store(Path(source)):
         return _read_folder(Path(source), {photo.name: photo.path for photo in photos})
     return photo_features(source, photos, extraction, progress)
 

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from keypatch.benchmarks.caching import resized
 from keypatch.benchmarks.contamination import seen_photos
-from keypatch.benchmarks.photo_features import photo_features, refuse_idle_extraction, resized
+from keypatch.benchmarks.photo_features import photo_features, refuse_idle_extraction
 from keypatch.benchmarks.result import Replicates, Result
 from keypatch.benchmarks.stages import BenchmarkExtraction, recorded_matching, refuse_idle
 from keypatch.describers.protocol import Describer

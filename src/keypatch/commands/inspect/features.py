@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,10 +12,13 @@ from keypatch.doctor.evidence import are_near, measure_lengths
 from keypatch.errors import DataError
 from keypatch.features import FeatureReader
 from keypatch.features.feature_files import find_group, group_names, open_h5, read_array, read_attribute
+from keypatch.features.store import SHARD, Store
 from keypatch.matching.match_files import MatchReader
+from keypatch.storage import Place
 
 _FRAMES = ("scales", "oris", "scores")
 _NONE = -1  # the partner of a keypoint without a match
+_LOOKED_AT = 1000  # photos or pairs of a store
 _UNKNOWN = "not written down; hloc counts pixels as OpenCV does"
 
 
@@ -30,14 +32,14 @@ class _Photo:
     faults: tuple[str, ...]  # the rest of a sentence that begins with the photo's name
 
 
-def look_at_features(file: Path) -> Findings:
-    with FeatureReader(file) as reader:
-        names, settings, descriptor = reader.names(), reader.settings, reader.descriptor
-    yield "photos", f"{len(names):,}"
+def look_at_features(file: Place) -> Findings:
     photos = dict[str, _Photo]()
-    with open_h5(file) as h5:
+    with FeatureReader(file) as reader, open_h5(file) as h5:
+        settings, descriptor, names = reader.settings, reader.descriptor, reader.names()
+        yield "photos", f"{len(names):,}"
+        yield from _shards(h5, len(names), "photos")
         convention = read_attribute(file, h5, "convention")
-        for name in names:
+        for name in _some(h5, names):
             try:
                 photos[name] = _look_at_photo(file, find_group(file, h5, name), ours=bool(settings))
             except DataError as error:
@@ -61,13 +63,17 @@ def look_at_features(file: Path) -> Findings:
         yield DataError(f"{file} mixes descriptors of {' and '.join(map(str, dims))} numbers. Describe all alike.")
 
 
-def look_at_matches(file: Path) -> Findings:
-    with MatchReader(file) as reader:
+def look_at_matches(file: Place) -> Findings:
+    with MatchReader(file) as reader, open_h5(file, "match file") as h5:
         yield "pairs", f"{len(reader):,}"
-    with open_h5(file, "match file") as h5:
-        pairs = {key: _partners(file, find_group(file, h5, key)) for key in group_names(h5)}
+        yield from _shards(h5, len(reader), "pairs")
+        pairs = {key: _partners(file, find_group(file, h5, key)) for key in _some(h5, group_names(h5))}
         yield "matches", _spread([int((partners >= 0).sum()) for partners in pairs.values()], "pair")
-        models = [str(model) for key in pairs if (model := read_attribute(file, h5[key], "model")) is not None]
+        models = [
+            str(model)
+            for key in pairs
+            if (model := read_attribute(file, find_group(file, h5, key), "model")) is not None
+        ]
         yield "verified", f"{len(models):,} pairs ({', '.join(sorted(set(models)))})" if models else "not recorded"
         kinds = sorted({str(partners.dtype) for partners in pairs.values()})
         limit = "; keypoints above number 32,767 cannot be told" if "int16" in kinds else ""
@@ -76,7 +82,23 @@ def look_at_matches(file: Path) -> Findings:
     yield from _summed((key, wrapped) for key, partners in pairs.items() if len(partners) and partners.min() < _NONE)
 
 
-def _look_at_photo(file: Path, group: Any, *, ours: bool) -> _Photo:
+def _shards(file: Any, count: int, thing: str) -> Findings:
+    """Of a store: how many files it has, and how much of it is looked at."""
+    if isinstance(file, Store):
+        indexed = "" if not file.fresh else f"; {len(file.fresh):,} {thing} not in the index yet"
+        yield "files", f"{len(file.folder.names(SHARD)):,}{indexed}"
+        if count > _LOOKED_AT:
+            yield "looked at", f"{_LOOKED_AT:,} {thing}, evenly spread"
+
+
+def _some(file: Any, names: Sequence[str]) -> Sequence[str]:
+    """All of a file; of a large store names that are evenly spread."""
+    if not isinstance(file, Store) or len(names) <= _LOOKED_AT:
+        return names
+    return [names[number * len(names) // _LOOKED_AT] for number in range(_LOOKED_AT)]
+
+
+def _look_at_photo(file: Place, group: Any, *, ours: bool) -> _Photo:
     read = {key: read_array(file, group, key) for key in ("keypoints", "descriptors", "image_size", *_FRAMES)}
     arrays = {key: array for key, array in read.items() if array is not None}
     kinds = {key: str(group[key].dtype) for key in arrays}
@@ -127,7 +149,7 @@ def _summed(faults: Iterator[tuple[str, str]]) -> Findings:
         yield DataError(f"{names[0]}{others} {fault}.")
 
 
-def _partners(file: Path, group: Any) -> NDArray[Any]:
+def _partners(file: Place, group: Any) -> NDArray[Any]:
     partners = read_array(file, group, "matches0")
     if partners is None or partners.ndim != 1 or partners.dtype.kind not in "iu":
         raise DataError(f"{file}: {group.name} has no list matches0 of integers. Write the file again.")

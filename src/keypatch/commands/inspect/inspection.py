@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from keypatch.building.options import STATE
 from keypatch.commands.adapt.options import STATE as ADAPTATION
@@ -23,12 +24,14 @@ from keypatch.commands.inspect.photos import (
 )
 from keypatch.errors import DataError, KeypatchError
 from keypatch.features.feature_files import group_names, open_h5, read_attribute
+from keypatch.features.store import has_store
 from keypatch.files import read_head, read_json, reading
 from keypatch.images import LIST_SUFFIX, SUFFIXES
 from keypatch.patches.image_folders import has_class_folders
 from keypatch.patches.layouts import EMBEDDED, find_layout
 from keypatch.reconstruction.result import REPORT
 from keypatch.settings import did_you_mean
+from keypatch.storage import Place, is_address
 from keypatch.zoo import names
 
 Look = Callable[[Path], Findings]
@@ -68,6 +71,9 @@ def inspect(path: str | Path) -> Inspection:
 
         folder = embedded_folder(EMBEDDED[str(path)])
         return _collect(str(path), "patch set made from embedded photographs", look_at_phototour, folder)
+    if is_address(path):
+        kind, look = _kind_of_h5(str(path))
+        return _collect(str(path), kind, lambda _: look(str(path)), Path(str(path)))
     place = Path(path).expanduser()
     if not place.exists():
         descriptors = [card.name for card in names()]
@@ -103,6 +109,8 @@ def _kind_of_folder(folder: Path) -> tuple[str, Look]:
         from keypatch.commands.inspect.runs import look_at_adaptation
 
         return "descriptor adapted to photos", look_at_adaptation
+    if has_store(folder):
+        return _kind_of_h5(folder)
     if (folder / "recipe.toml").exists():
         from keypatch.commands.inspect.runs import look_at_run
 
@@ -162,13 +170,16 @@ def _kind_of_file(file: Path) -> tuple[str, Look]:
     return "file of an unknown kind", _unknown_file
 
 
-def _kind_of_h5(file: Path) -> tuple[str, Look]:
+def _kind_of_h5(file: Place) -> tuple[str, Callable[[Any], Findings]]:
     with open_h5(file) as content:
         stated = read_attribute(file, content, "format")
         kind = None if stated is None else str(stated)
         found = [key for key in ("keypoints", "matches0") if group_names(content, key)]
     from keypatch.commands.inspect.features import look_at_features, look_at_matches
 
+    if is_address(file) or Path(file).is_dir():
+        features = kind == "keypatch-features"
+        return (f"store of {'features' if features else 'matches'}", look_at_features if features else look_at_matches)
     if kind == "keypatch-features" or (kind is None and "keypoints" in found):
         return "feature file" if kind else "feature file (hloc's layout)", look_at_features
     if kind == "keypatch-matches" or (kind is None and "matches0" in found):
