@@ -27,7 +27,15 @@ from keypatch.training.ranks import Ranks
 HERE = Path(__file__).parent
 EXACT = Conditions(device="cpu", precision="float32", compile="off", threads=1, checkpoint_seconds=0.0)
 NAMED = ("hardnet", "sosnet", "hynet", "sdgmnet", "adasample", "gor_triplet", "cdf", "doap")
-CASES = (*NAMED, "hardnet:pairs=5", "adasample_memory", "hardnet:cached", "hynet:cached", "l2net:cached")
+CASES = (
+    *NAMED,
+    "hardnet:pairs=5",
+    "hardnet:head",
+    "adasample_memory",
+    "hardnet:cached",
+    "hynet:cached",
+    "l2net:cached",
+)
 SAME = 1e-9  # relative; float64 in another order of sums gives about 1e-12
 
 
