@@ -28,6 +28,7 @@ from keypatch.training.batches import Batch
 from keypatch.training.machine import choose_compile, compiled, keep_heap
 from keypatch.training.optimizers import parameter_groups
 from keypatch.training.step import CHUNK, Step
+from keypatch.training.whole_batch import see_whole_batch
 
 FLOPS_PER_PAIR = 2 * 3 * 78.18e6  # two patches; forward and backward cost three times the forward
 RECIPES = {"hardnet": HARDNET, "hynet": HYNET}
@@ -106,6 +107,7 @@ def plain_step(recipe: Recipe, x: Tensor, precision: str) -> Callable[[], object
 
 def our_step(recipe: Recipe, x: Tensor, precision: str) -> Callable[[], object]:
     network = recipe.network.build().train()
+    see_whole_batch(network, network.layers)
     network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     optimizer = recipe.optimizer.build(parameter_groups(network))
     fast = choose_compile("auto", x.device, network.per_patch)

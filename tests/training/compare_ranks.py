@@ -3,9 +3,10 @@
     torchrun --nproc-per-node 2 tests/training/compare_ranks.py OUT.json CASE...
 
 A case is a recipe's name and what is asked of it: "hardnet", "hardnet:pairs=5", "hardnet:cached", "hardnet:float32",
-"hardnet:taught" (with a teacher), "hardnet:local" (negatives mined among the rows of a rank alone, which must differ).
-The first rank writes, for each case, the largest relative difference over the steps of losses, gradients (norm of the
-difference over the norm), states of losses and samplers, and of the network at the end.
+"hardnet:taught" (with a teacher), "hardnet:head" (parameters behind the trunk), "hardnet:local" (negatives mined among
+the rows of a rank alone, which must differ). The first rank writes, for each case, the largest relative difference over
+the steps of losses, gradients (norm of the difference over the norm), states of losses and samplers, and of the network
+at the end.
 """
 
 import json
@@ -19,9 +20,10 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from keypatch.losses import Described, Distillation, Negatives, State
+from keypatch.networks import L2Net, PatchNetwork
 from keypatch.patches import PatchSet
 from keypatch.progress import Progress
 from keypatch.recipes import RECIPES
@@ -50,6 +52,16 @@ class LocalHardest:
             both = torch.stack([part.negatives.first, part.negatives.second])
             ends.append(both % len(rows) + rows.start + batch.n * (both >= len(rows)))
         return Negatives(*torch.cat(ends, dim=1))
+
+
+@dataclass(frozen=True)
+class LearnedHead(L2Net):
+    """A network with parameters and dropout behind the trunk, where every rank sees all rows."""
+
+    def build(self) -> PatchNetwork:
+        network = super().build()
+        network.last = nn.Sequential(nn.BatchNorm1d(self.dim), nn.Dropout(0.2))
+        return network
 
 
 @dataclass(frozen=True)
@@ -108,6 +120,8 @@ def compare(case: str, ranks: Ranks) -> dict[str, float]:
     name, _, asked = case.partition(":")
     pairs = int(asked.removeprefix("pairs=")) if asked.startswith("pairs=") else PAIRS
     recipe = narrow(RECIPES[name], pairs)
+    if asked == "head":
+        recipe = replace(recipe, network=LearnedHead(16, 4))
     teacher = None
     if asked == "taught":
         recipe = replace(recipe, loss=(*recipe.loss, Distillation()))

@@ -30,6 +30,7 @@ NAMED = ("hardnet", "sosnet", "hynet", "sdgmnet", "adasample", "gor_triplet", "c
 CASES = (
     *NAMED,
     "hardnet:pairs=5",
+    "hardnet:head",
     "adasample_memory",
     "hardnet:cached",
     "hynet:cached",

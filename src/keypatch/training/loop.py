@@ -29,7 +29,7 @@ from keypatch.training.ranks import ALONE, LostRank, Ranks, is_restarted
 from keypatch.training.recipe import TRAINED, Recipe
 from keypatch.training.recipe_files import recipe_from_toml, recipe_to_toml
 from keypatch.training.run_folder import Origin, Record, RunFolder, tensorboard_log
-from keypatch.training.step import CHUNK, Outcome, Step, check_loss, choose_pairs, chooser_of, layers_of
+from keypatch.training.step import CHUNK, Outcome, Step, check_loss, choose_pairs, chooser_of, layers_of, step_seed
 from keypatch.training.teaching import Teacher, check_teacher, hash_of
 from keypatch.training.whole_batch import see_whole_batch
 
@@ -274,7 +274,7 @@ class _Trainer:
         for group in self.optimizer.param_groups:
             group["lr"] = recipe.optimizer.lr * recipe.schedule.factor(moment.share) * group["scale"]
         # Layers that draw by themselves do so from the step's seed; dropout draws by the patch's row (`RowDropout`).
-        torch.manual_seed(recipe.seed * 1_000_003 + step + 1)
+        torch.manual_seed(step_seed(recipe.seed, moment))
         self.optimizer.zero_grad(set_to_none=True)
         state = self.sampler_state
         if self.chooser:

@@ -155,7 +155,7 @@ class Step:
             raw_negatives=raw[2 * pairs :] if len(raw) > 2 * pairs else None,
             moment=moment,
             maps={name: layer[: 2 * pairs] for name, layer in zip(layers_of(self.recipe), maps, strict=True)},
-            generator=torch.Generator().manual_seed(_stream(self.recipe.seed, moment)),
+            generator=torch.Generator().manual_seed(step_seed(self.recipe.seed, moment)),
             rows=_OwnRows(self.ranks, pairs) if self.ranks.size > 1 else None,
             teacher=None if batch.teacher is None else self._whole(batch.teacher, batch),
         )
@@ -285,8 +285,8 @@ def _row_keys(seed: int, moment: Moment | None, batch: Batch) -> Tensor:
     return torch.from_numpy((drawn * 2**32).astype(np.int64)).to(batch.x.device)
 
 
-def _stream(seed: int, moment: Moment | None) -> int:
-    """What random choices of this step start from."""
+def step_seed(seed: int, moment: Moment | None) -> int:
+    """What random choices of a step start from, whatever the rank."""
     return seed * 1_000_003 + (0 if moment is None else int(moment.step) + 1)
 
 
