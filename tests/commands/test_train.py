@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 
+from keypatch.commands.inspect.inspection import inspect
 from keypatch.commands.train import open_source, train
 from keypatch.errors import DataError, KeypatchError, RecipeError
 from keypatch.losses import Distillation
@@ -106,6 +107,7 @@ def test_a_teacher_adds_its_term_is_remembered_and_found_again(
     assert find_recipe(out).loss == (*find_recipe("hardnet").loss, Distillation(weight=0.5))
     assert read_origin(out).teacher == str(run_folder)
     assert json.loads((out / "card.json").read_text())["teacher"] == run_folder.name
+    assert inspect(out).facts["teacher"] == str(run_folder)
     seen = {each.identity for each in load_training(run_folder)}
     assert seen and seen <= {each.identity for each in load_training(out)}
     monkeypatch.chdir(tmp_path)
