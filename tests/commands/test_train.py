@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 
+from keypatch.commands.inspect.inspection import inspect
 from keypatch.commands.train import open_source, train
 from keypatch.errors import DataError, KeypatchError, RecipeError
 from keypatch.losses import Distillation
@@ -102,15 +103,17 @@ def test_a_teacher_adds_its_term_is_remembered_and_found_again(
     """Named by a relative path, the teacher is found from another working folder too."""
     monkeypatch.chdir(run_folder.parent)
     settings = (*THIN, "loss.Distillation.weight=0.5")
-    out = train("hardnet", small_set, tmp_path / "run", settings=settings, pairs=64, teacher=run_folder.name)
+    patches = open_patches(small_set)
+    other = replace(patches, name="other", point_id=patches.point_id + 1)
+    out = train("hardnet", other, tmp_path / "run", settings=settings, pairs=64, teacher=run_folder.name)
     assert find_recipe(out).loss == (*find_recipe("hardnet").loss, Distillation(weight=0.5))
     assert read_origin(out).teacher == str(run_folder)
     assert json.loads((out / "card.json").read_text())["teacher"] == run_folder.name
-    seen = {each.identity for each in load_training(run_folder)}
-    assert seen and seen <= {each.identity for each in load_training(out)}
+    assert inspect(out).facts["teacher"] == str(run_folder)
+    assert {each.name for each in load_training(out)} == {each.name for each in load_training(run_folder)} | {"other"}
     monkeypatch.chdir(tmp_path)
     shutil.rmtree(out / "checkpoints")
-    assert train(resume=out) == out
+    assert train(resume=out, data=other) == out
 
 
 def test_teachers_that_do_not_fit_are_sentences(small_set: Path, tmp_path: Path) -> None:

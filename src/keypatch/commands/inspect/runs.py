@@ -15,12 +15,15 @@ from keypatch.training import Recipe
 from keypatch.training.checkpoints import Checkpoint, find_checkpoints, load_checkpoint
 from keypatch.training.recipe import TRAINED
 from keypatch.training.recipe_files import read_recipe
+from keypatch.training.run_folder import read_origin
 from keypatch.zoo import Card
 from keypatch.zoo.cards import shipped_file, training_of
 
 
 def look_at_run(folder: Path) -> Findings:
     yield from _recipe_facts(read_recipe(folder / "recipe.toml", TRAINED))
+    if teacher := read_origin(folder).teacher:
+        yield "teacher", teacher
     checkpoints = find_checkpoints(folder)
     if not checkpoints:
         yield DataError(f"{folder} has no checkpoint yet. Let it train on: keypatch train --resume {folder}")
