@@ -16,11 +16,12 @@ from keypatch.provenance import provenance
 
 # Examples that are only compiled, by the name they belong to, and why.
 NOT_RUN = {
-    **dict.fromkeys(("Exported", "export"), "compares thousands of patches; tests/cli runs it"),
     "Adaptation": "trains for minutes; tests/commands runs it",
     "adapt": "trains for minutes; tests/commands runs it",
     "BuiltSet": "two photos make no model; tests/building runs it",
     "build": "two photos make no model; tests/building runs it",
+    "Exported": "compares thousands of patches; tests/cli runs it",
+    "export": "compares thousands of patches; tests/cli runs it",
     "evaluate": "cuts and describes 8,000 pairs; examples/first-steps.ipynb runs it",
     "open_patches": "needs a folder of PhotoTour",
     "quickstart": "trains for minutes; tests/commands runs it",

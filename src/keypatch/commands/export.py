@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from keypatch.networks import PatchNetwork
 
 CALIBRATED_ON, COMPARED_ON = "embedded", "embedded-test"
-CALIBRATION = 512  # patches: the ranges of 256 and of 2048 give the same FPR95
+CALIBRATION = 512  # patches
 LEAST_CALIBRATION = 64
 COMPARED = 8192  # patches at most: some seconds
 

@@ -25,7 +25,7 @@ from keypatch.errors import KeypatchError, MissingExtra
 from keypatch.files import fault
 from keypatch.networks import PatchNetwork, prepare, unit_length
 
-OPSET = 20  # the newest that onnxruntime 1.17 and OpenVINO 2024 know
+OPSET = 20  # what torch's exporter writes unasked, named so that another torch writes the same
 METADATA = "keypatch.json"  # of a pt2 file, among its extra files
 _CALIBRATED_AT_ONCE = 64
 

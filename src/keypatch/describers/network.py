@@ -19,7 +19,7 @@ from keypatch.networks.devices import cpu_capability, in_threads
 from keypatch.patches.sources import TrainingSet
 
 _PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
-HALF_PRECISION = 0.02  # twice what was found, on untrained networks; of hynet-notredame on real patches 0.004
+HALF_PRECISION = 0.02  # three times what was found on untrained networks (docs/speed.md)
 _CHUNK_PIXELS = 48 * 32 * 32  # fastest of 16 to 96 patches of 32x32: larger maps are faulted in anew by the allocator
 _BATCH_PIXELS = 4096 * 32 * 32  # on a GPU: 256 MB for the widest map of the trunk in half precision
 
