@@ -105,7 +105,7 @@ class WholeBatchNorm(_BatchNorm):
 
 def moments(x: Tensor) -> Tensor:
     """Number of values, mean and sum of squared deviations of each channel, (3, channels), in float32 at least."""
-    # Some rows at a time on a CPU: torch adds numbers one by one there, and of many few digits of a variance are left.
+    # Some rows at a time on a CPU: of 256 channels-last maps of 32x32 at once, torch's variance is off by 7e-5.
     if x.device.type == "cpu":
         return combined(torch.stack([_moments(rows) for rows in torch.split(x, _ROWS)]))
     return _moments(x)
