@@ -87,13 +87,8 @@ def contestants(network: str) -> list[dict[str, Any]]:
 
 
 def backends(network: str, folder: Path) -> list[dict[str, Any]]:
-    """What else could describe on this machine; the ONNX files are made here, int8 calibrated on the random patches."""
-    module = network_in_use(SPECS[network])
-    model = to_onnx(module)
-    files = {kind: folder / f"{kind}.onnx" for kind in ("float32", "int8")}
-    files["float32"].write_bytes(with_metadata(model, facts_of(module)))
-    calibration = random_patches(512)[:, None].astype(np.float32)
-    files["int8"].write_bytes(with_metadata(to_int8(model, calibration), facts_of(module)))
+    """What else could describe on this machine."""
+    files = write_onnx(SPECS[network], folder)
     others = [("onednn", kind) for kind in precisions()] + [("compile", "float32")]
     others += [("onnxruntime", "float32"), ("onnxruntime", "int8")]
     if find_spec("openvino"):
@@ -108,6 +103,18 @@ def backends(network: str, folder: Path) -> list[dict[str, Any]]:
         }
         for who, kind in others
     ]
+
+
+def write_onnx(spec: NetworkSpec, folder: Path) -> dict[str, Path]:
+    """The network as ONNX files by their precision; int8 is calibrated on random patches."""
+    module = network_in_use(spec)
+    model = to_onnx(module)
+    calibration = random_patches(512)[:, None].astype(np.float32)
+    made = {"float32": model, "int8": to_int8(model, calibration)}
+    files = {kind: folder / f"{kind}.onnx" for kind in made}
+    for kind, file in files.items():
+        file.write_bytes(with_metadata(made[kind], facts_of(module)))
+    return files
 
 
 def compete(contestant: dict[str, Any], patches: int, clock: Callable[[], float]) -> None:
