@@ -24,7 +24,7 @@ def main() -> int:
     parser.add_argument("photos", nargs=2, type=Path)
     parser.add_argument("--ratio", type=float, default=0.9)
     arguments = parser.parse_args()
-    describer = kp.load(arguments.descriptor)
+    describer = kp.load(arguments.descriptor, precision="float32")  # as the exported file
     largest, sets = 0.0, []
     for name, photo in zip(("first", "second"), arguments.photos, strict=True):
         rows = np.loadtxt(arguments.folder / f"{name}.csv", np.float32, delimiter=",", skiprows=1)
