@@ -44,7 +44,7 @@ def patches() -> NDArray[np.uint8]:
     ],
 )
 def test_weights_describe_as_they_did(name: str, expected: list[float]) -> None:
-    describer = keypatch.load(FILES / name)
+    describer = keypatch.load(FILES / name, precision="float32")
     assert (describer.dim, describer.patch_size, describer.patch_sigmas) == (8, 32, 24.0)
     np.testing.assert_allclose(describer.describe(patches())[0, :4], expected, atol=1e-5)
 

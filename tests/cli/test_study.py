@@ -65,7 +65,7 @@ def test_the_command_takes_the_arguments_of_its_function() -> None:
     options = {renamed.get(name, name) for name in signature(methods).parameters}
     of_the_function = set(signature(study_methods).parameters) - {"setup", "conditions", "progress"}
     of_the_setup = {field.name for field in fields(MethodsSetup)}
-    assert options == of_the_function | of_the_setup | {"device", "precision", "compile", "threads"}
+    assert options == of_the_function | of_the_setup | {"device", "precision", "compile", "threads", "cache_gradients"}
 
 
 def test_the_six_splits_are_printed_in_percent_and_written(keypatch: Callable, phototour: Path, tmp_path: Path) -> None:

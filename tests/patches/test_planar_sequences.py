@@ -8,7 +8,7 @@ import pytest
 import skimage.data
 from PIL import Image
 
-from keypatch.benchmarks.photo_features import resized
+from keypatch.benchmarks.caching import resized
 from keypatch.errors import DataError
 from keypatch.geometry import apply_homography
 from keypatch.patches.planar_sequences import read_planar_sequences
