@@ -1,6 +1,7 @@
 """What all tests share: figures computed by others, the shared data where it is, a cache of their own, few threads."""
 
 import os
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -14,6 +15,9 @@ os.environ.setdefault("OMP_NUM_THREADS", "2")  # before the first import of torc
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # on a busy machine waiting threads would spin
 os.environ.pop("COLUMNS", None)  # pytest-xdist sets it for its workers, and commands would wrap what they print
 os.environ.setdefault("KEYPATCH_SHARED", str(Path(__file__).parents[2] / "shared"))
+
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # as in the background of a shell; many tests press Ctrl-C
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # the same examples in every run, and no time limit: the machine may be busy
 settings.register_profile("keypatch", deadline=None, derandomize=True)
