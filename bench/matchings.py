@@ -60,6 +60,7 @@ class Line:
     keypoints: int = 4096
     orientation: str = "all"  # "all", "one" or "upright"
     judged: bool = True  # by all nearest neighbours; else one estimate from the matches
+    without: tuple[str, ...] = ()  # kinds of evidence that are not looked at
     guided: tuple[float, float] | None = None  # pixels from the epipolar line, ratio test among those there
 
 
@@ -78,6 +79,12 @@ STUDIES = {
         Line("ratio 0.9, within 60 degrees", replace(RATIO, turn=60)),
         Line("ratio 0.9 or AdaLAM, judged, within 60 degrees", Matching(turn=60)),
         Line("ratio 0.95 or AdaLAM, judged, within 60 degrees", Matching(ratio=0.95, turn=60)),
+    ],
+    "judges": [
+        Line("judged by neighbours", without=("likely", "lookalikes")),
+        Line("beyond the share of lookalikes", without=("likely",)),
+        Line("by neighbours, and estimates from likely ones", without=("lookalikes",)),
+        Line("both"),
     ],
     "budget": [
         Line(f"{budget:,}, {name}", matching, budget)
@@ -119,7 +126,7 @@ def main() -> None:
 
 def score(line: Line, data: Path, named: str, out: Path) -> dict[str, float]:
     """The areas of a scene, from the folder if they are there."""
-    made_of = [line.matching.plain(), line.keypoints, line.orientation, line.guided, line.judged]
+    made_of = [line.matching.plain(), line.keypoints, line.orientation, line.guided, line.judged, line.without]
     path = out / f"{named.replace(':', '-')}-{cache_key(made_of)}.json"
     if path.exists():
         return dict(json.loads(path.read_text(encoding="utf-8")))
@@ -133,7 +140,9 @@ def score(line: Line, data: Path, named: str, out: Path) -> dict[str, float]:
     for first, second in pairs:
         pair, cameras = (read(first), read(second)), (scene.cameras[first], scene.cameras[second])
         matches = find_matches(*pair, line.matching, device="cpu").once(pair[0].keypoints, pair[1].keypoints)
-        matches = matches if line.judged else replace(matches, neighbours=None)
+        nothing = dict.fromkeys(line.without, np.empty((0, 2), np.int32))
+        evidence = replace(matches.evidence, **nothing) if matches.evidence and line.judged else None
+        matches = replace(matches, evidence=evidence)
         counts.append(len(matches))
         found = [pose_error(pair, matches, cameras, line, seed) for seed in SEEDS]
         errors = np.concatenate([errors, [found]])

@@ -79,7 +79,7 @@ def told(estimation: Estimation, matches: Matches, **settings: Any) -> tuple[Mat
     """The matches as that estimation sees them, and its settings."""
     if estimation == "judged":
         return matches, Matching(**settings)
-    return replace(matches, neighbours=None), Matching(estimator=estimation, **settings)
+    return replace(matches, evidence=None), Matching(estimator=estimation, **settings)
 
 
 def over_seeds(scores: Mapping[str, float], name: str) -> NDArray[np.float64]:

@@ -100,7 +100,7 @@ def test_options_do_what_the_function_does(keypatch: Callable, folder: Path, tmp
     assert written["counts"] == result.counts()
     assert written["settings"] == {
         "mode": "one-way", "ratio": 0.8, "apart": 0, "ratio_sides": "both", "turn": 60, "filter": "adalam",
-        "model": "E", "estimator": "poselib", "threshold": 2, "seed": 3, "tries": 2,
+        "model": "E", "estimator": "poselib", "threshold": 2, "seed": 3, "tries": 1,
     }  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from kornia.feature.adalam.core import adalam_core
 
 from keypatch.errors import KeypatchError
 from keypatch.geometry import Keypoints
-from keypatch.matching.adalam import AdaLAM, Candidates
+from keypatch.matching.adalam import AdaLAM, Candidates, _fit, _Neighbourhoods, _residuals
 
 SIZE = (640, 480)
 
@@ -137,6 +137,43 @@ def test_all_matches_at_one_place_prove_nothing() -> None:
     assert not AdaLAM()(one_place).any()
     everywhere = replace(candidates, first=replace(candidates.first, x=same, y=same))
     assert not AdaLAM()(everywhere).any()
+
+
+@pytest.mark.parametrize("maps", [1, 7, 21, 500])
+def test_any_number_of_maps_and_of_matches_that_agree(maps: int) -> None:
+    candidates, right = planted(0, outliers=0.5)
+    precision, recall = precision_and_recall(AdaLAM(maps=maps)(candidates), right)
+    assert precision > 0.98 and recall > (0.5 if maps == 1 else 0.95)
+    sparse = candidates.take(np.flatnonzero(right)[::8])  # neighbourhoods of fewer than the maps are made of
+    assert AdaLAM(maps=maps, fewest=1)(sparse).any() and not AdaLAM(maps=maps, fewest=20)(sparse).any()
+
+
+def test_residuals_and_fits_are_those_of_maps_of_the_plane() -> None:
+    rng = np.random.default_rng(0)
+    x, y, p, q = ((rng.normal(size=(3, 9)) + 1j * rng.normal(size=(3, 9))).astype(np.complex64) for _ in range(4))
+    nobody = np.zeros((3, 9), np.intp)
+    terms = _Neighbourhoods(nobody[:, 0], nobody[:, 0] + 9, nobody, x, y).terms
+    put = p[:, :, None] * x[:, None] + q[:, :, None] * x[:, None].conj()
+    assert np.allclose(_residuals(np.stack([p, q]), terms), abs(put - y[:, None]) ** 2, atol=1e-4)
+    agree = rng.random((3, 9)) < 0.7
+    for row, fitted in enumerate(_fit(agree, terms)[:, :, 0].T):
+        places, targets = (z[row, agree[row]].view(np.float32).reshape(-1, 2) for z in (x, y))
+        linear = np.linalg.lstsq(places, targets)[0].T
+        assert np.allclose(linear @ [1, 0], [fitted.sum().real, fitted.sum().imag], atol=1e-4)
+        turned = 1j * (fitted[0] - fitted[1])
+        assert np.allclose(linear @ [0, 1], [turned.real, turned.imag], atol=1e-4)
+
+
+def test_support_is_the_largest_number_that_is_no_chance() -> None:
+    rng = np.random.default_rng(0)
+    residuals = (rng.random((40, 5, 60)) ** rng.uniform(1, 4, (40, 5, 1)) / 10).astype(np.float32)
+    unit = np.full(40, 1 / (200 * 58), np.float32)
+    numbers = np.arange(59, dtype=np.float32)
+    agreeing = (residuals[..., None] <= numbers * unit[0]).sum(axis=2) - 2 >= numbers
+    expected = (agreeing * numbers).max(axis=2) * ((agreeing * numbers).max(axis=2) >= 6)
+    which, support = AdaLAM()._support(residuals, unit)
+    assert np.array_equal(support, expected.max(axis=1)) and 0 < np.count_nonzero(support) < 40
+    assert np.array_equal(expected[np.arange(40), which][support > 0], support[support > 0])
 
 
 def test_wrong_numbers_are_refused() -> None:

@@ -247,6 +247,27 @@ def test_the_second_neighbour_elsewhere_is_that_of_a_loop(mode: str) -> None:
     assert found.indices.tolist() == expected and len(expected) > 10
 
 
+def test_lookalikes_are_the_next_best_of_other_places() -> None:
+    rng = np.random.default_rng(1)
+    views = [features_at(rng.uniform(0, 60, (150, 2)).tolist(), rng.normal(size=(150, 4))) for _ in range(2)]
+    distances = np.linalg.norm(views[0].descriptors[:, None] - views[1].descriptors, axis=2)
+    apart = [np.linalg.norm(view.keypoints.xy[:, None] - view.keypoints.xy, axis=2) >= 10 for view in views]
+    found = find_matches(*views, Matching(turn=180))
+    assert found.evidence is not None
+    pairs = found.evidence.neighbours.tolist()
+    expected = [[i, int(np.where(apart[1][j], distances[i], np.inf).argmin())] for i, j in pairs]
+    expected += [[int(np.where(apart[0][i], distances[:, j], np.inf).argmin()), j] for i, j in pairs]
+    assert found.evidence.lookalikes.tolist() == expected and len(expected) > 40
+    assert found.evidence.swapped().lookalikes.tolist() == [pair[::-1] for pair in expected]
+
+
+def test_one_place_has_no_lookalikes() -> None:
+    rows = np.eye(4)
+    views = [features_at([(5.0, 5.0 + i) for i in range(4)], rows) for _ in range(2)]
+    found = find_matches(*views, Matching(turn=180))
+    assert len(found) == 4 and found.evidence is not None and found.evidence.lookalikes.shape == (0, 2)
+
+
 def test_the_filter_keeps_what_agrees_and_needs_no_image_size() -> None:
     rng = np.random.default_rng(0)
     places, rows = rng.uniform(0, 900, (300, 2)), rng.normal(size=(300, 32))
@@ -273,10 +294,12 @@ def test_a_match_passes_the_ratio_test_or_agrees_with_those_around_it() -> None:
     )
     assert either == by_ratio | by_filter and by_ratio - by_filter and by_filter - by_ratio
     found = find_matches(*views)
-    assert found.distinct is not None and found.agreeing is not None and found.neighbours is not None
+    assert found.distinct is not None and found.agreeing is not None and found.evidence is not None
     assert set(map(tuple, found.indices[found.distinct].tolist())) == by_ratio
     assert set(map(tuple, found.indices[found.agreeing].tolist())) == by_filter
-    assert set(map(tuple, found.neighbours.tolist())) == neighbours > either
+    assert set(map(tuple, found.evidence.neighbours.tolist())) == neighbours > either
+    loose = set(map(tuple, find_matches(*views, Matching(ratio=0.95, filter=None)).indices.tolist()))
+    assert set(map(tuple, found.evidence.likely.tolist())) == loose > by_ratio
 
 
 @pytest.mark.parametrize("camera", [0, 90, 179, -3])
@@ -292,7 +315,7 @@ def test_matches_turned_otherwise_than_most_distinct_ones_are_left_out(camera: f
     )
     found = find_matches(first, second, Matching(filter=None))
     assert found.indices[:, 0].tolist() == list(range(70))
-    assert found.neighbours is not None and len(found.neighbours) == 70, "nor do they judge a model"
+    assert found.evidence is not None and len(found.evidence.neighbours) == 70, "nor do they judge a model"
     assert len(find_matches(first, second, Matching(filter=None, turn=180))) == 100
     chosen = np.r_[:6, 70:73]
     few = [

@@ -11,6 +11,19 @@ from keypatch.matching.matching import Model
 
 
 @dataclass(frozen=True, eq=False)
+class Evidence:
+    """What matches were chosen from: pairs of keypoint numbers by which a geometry of the two views is judged."""
+
+    neighbours: NDArray[np.int32]  # (n, 2) nearest neighbours, whatever tests they fail
+    likely: NDArray[np.int32]  # (k, 2) of these the ones that pass a ratio test half as strict
+    lookalikes: NDArray[np.int32]  # (l, 2) their next best elsewhere: wrong, and as alike as wrong neighbours are
+
+    def swapped(self) -> "Evidence":
+        """The same from the second photograph to the first."""
+        return Evidence(self.neighbours[:, ::-1], self.likely[:, ::-1], self.lookalikes[:, ::-1])
+
+
+@dataclass(frozen=True, eq=False)
 class Matches:
     """Pairs of keypoint numbers, each first number at most once; whatever arrays are given become int32 and float32.
 
@@ -25,7 +38,7 @@ class Matches:
     matrix: NDArray[np.float64] | None = None  # (3, 3); None if none was found
     distinct: NDArray[np.bool_] | None = None  # (m,) which pass the ratio test; None if that is not known
     agreeing: NDArray[np.bool_] | None = None  # (m,) which agree with those around them; None without a filter
-    neighbours: NDArray[np.int32] | None = None  # (n, 2) what they were chosen from; a model is judged by all of it
+    evidence: Evidence | None = None  # None if it is not known what they were chosen from
 
     def __post_init__(self) -> None:
         indices, scores = np.asarray(self.indices, np.int64).reshape(-1, 2), np.asarray(self.scores, np.float32)
@@ -62,5 +75,5 @@ class Matches:
     def swapped(self) -> "Matches":
         """The same from the second photograph to the first, without the matrix, which has a direction."""
         order = np.lexsort((self.indices[:, 0], self.indices[:, 1]))
-        turned = None if self.neighbours is None else self.neighbours[:, ::-1]
-        return replace(self.take(order), indices=self.indices[order, ::-1], matrix=None, neighbours=turned)
+        evidence = self.evidence and self.evidence.swapped()
+        return replace(self.take(order), indices=self.indices[order, ::-1], matrix=None, evidence=evidence)

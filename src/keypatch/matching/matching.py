@@ -53,7 +53,9 @@ class Matching(CheckedFields):
     threshold: float = option(1.0, "Inlier threshold of the estimator in pixels.", above=0)
     seed: int = option(0, "Random seed of the estimator.")
     tries: int = option(
-        2, "Estimates from each kind of match; the one that most nearest neighbours agree with is taken.", least=1
+        1,
+        "Estimates from each kind of match; the one most nearest neighbours agree with, beyond chance, is taken.",
+        least=1,
     )
     neighbours: Neighbours = option("tiles", "Nearest-neighbour search: tiles or faiss (exact), flann (approximate).")
     confidence: float = option(0.99999, "Confidence at which the estimator stops.", above=0, below=1)
@@ -69,6 +71,11 @@ class Matching(CheckedFields):
             raise KeypatchError(
                 f'degensac only estimates fundamental matrices. Use model "F", or magsac for "{self.model}".'
             )
+
+    @property
+    def judges(self) -> bool:
+        """Whether several models are estimated, of which one is taken."""
+        return self.model is not None and (self.tries > 1 or self.filter is not None)
 
     def plain(self) -> dict[str, Any]:
         """Every field as a plain value; the filter by its name, and those of its numbers that were changed."""

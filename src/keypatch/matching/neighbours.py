@@ -11,20 +11,22 @@ from dataclasses import dataclass, replace
 import cv2
 import numpy as np
 import torch
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from keypatch.errors import KeypatchError, MissingExtra
 from keypatch.features import Features
 from keypatch.geometry import Keypoints
 from keypatch.matching.adalam import Candidates
-from keypatch.matching.matches import Matches
+from keypatch.matching.matches import Evidence, Matches
 from keypatch.matching.matching import Matching
 from keypatch.networks.devices import choose_device, in_threads
 
 TILE = 512  # vectors; the fastest of 128 to 2048: a tile of products, 1 MB, stays in the cache
 DEVICE_TILE = 8192  # on a GPU: 256 MB of products
 ELSEWHERE = 1 << 22  # products at a time in the search for a second neighbour elsewhere: 16 MB
+APART = 10.0  # pixels: what lies nearer to a neighbour may be the same thing, and is no lookalike of it
+ASKED = 1000  # neighbours at most whose lookalikes are looked for: a sample tells a share
 BIN, BLUR = 5, 6  # degrees in a bin of the histogram of turns, and bins to either side by which it is smoothed
 FEWEST_TURNS, AGREED = 10, 0.5  # distinct matches, and the share of them that must agree, for an angle to be believed
 TREES, CHECKS = 4, 128  # of FLANN, as in the Image Matching Challenge
@@ -127,7 +129,11 @@ def _match(
         left = left[turned_alike(there[forth.index[left]] - here[left], distinct[left], matching.turn)]
     indices = torch.stack([left, forth.index[left]], dim=1).cpu().numpy()
     scores, passed = (1 + forth.closeness[left] / 2).cpu().numpy(), distinct[left].cpu().numpy()
-    every = Matches(indices, scores, distinct=passed, neighbours=indices)
+    every = Matches(indices, scores, distinct=passed)
+    if features is not None and matching.judges:
+        likely = passing(None if matching.ratio is None else (1 + matching.ratio) / 2)[left].cpu().numpy()
+        lookalikes = _lookalikes((first, second), indices, features)
+        every = replace(every, evidence=Evidence(every.indices, every.indices[likely], lookalikes))
     if features is None or matching.filter is None:
         return every.take(passed)
     ratios = (forth.closeness[left] / forth.runner_up[left]).clamp(min=0).sqrt().cpu().numpy()
@@ -169,24 +175,47 @@ def _second_elsewhere(
     nearest: Nearest, queries: Tensor, others: Tensor, places: Keypoints, apart: float, asking: Tensor
 ) -> Nearest:
     """The same with the second nearest looked for `apart` pixels or more from the nearest, for those asking (n,)."""
+    rows, runner_up = torch.nonzero(asking)[:, 0], nearest.runner_up.clone()
+    runner_up[rows], _ = _nearest_elsewhere(rows, nearest.index[rows], queries, others, places, apart)
+    return replace(nearest, runner_up=runner_up)
+
+
+def _nearest_elsewhere(
+    rows: Tensor, found: Tensor, queries: Tensor, others: Tensor, places: Keypoints, apart: float
+) -> tuple[Tensor, Tensor]:
+    """Of these rows (n,) of the queries the nearest that lies `apart` pixels or more from what each has found (n,).
+
+    Its closeness and its index; minus infinity and -1 where there is none.
+    """
     from scipy.spatial import cKDTree
 
-    tree = cKDTree(places.xy)
-    company = tree.query_pairs(np.nextafter(apart, 0), output_type="ndarray")
+    company = cKDTree(places.xy).query_pairs(np.nextafter(apart, 0), output_type="ndarray")
     itself = np.arange(len(places)).repeat(2).reshape(-1, 2)
     of, near = torch.from_numpy(np.concatenate([itself, company, company[:, ::-1]])).T.to(queries.device)
-    near, count = near[of.argsort(stable=True)], torch.bincount(of)
-    start = count.cumsum(0) - count
-    rows = torch.nonzero(asking & (count[nearest.index] > 1))[:, 0]
-    runner_up, partners = nearest.runner_up.clone(), lift_partner(others).T
-    for some in torch.split(rows, max(1, ELSEWHERE // len(others))):
-        products = lift(queries[some]) @ partners
-        found = nearest.index[some]
-        row = torch.arange(len(some), device=some.device).repeat_interleave(count[found])
-        inside = torch.arange(len(row), device=some.device) - (count[found].cumsum(0) - count[found])[row]
-        products[row, near[start[found][row] + inside]] = -torch.inf
-        runner_up[some] = products.amax(1)
-    return replace(nearest, runner_up=runner_up)
+    near, count = near[of.argsort(stable=True)], torch.bincount(of, minlength=len(places))
+    start, partners = count.cumsum(0) - count, lift_partner(others).T
+    closeness, index = queries.new_full((len(rows),), -torch.inf), torch.full_like(found, -1)
+    for some in torch.split(torch.arange(len(rows), device=rows.device), max(1, ELSEWHERE // len(others))):
+        products = lift(queries[rows[some]]) @ partners
+        own = found[some]
+        row = torch.arange(len(some), device=some.device).repeat_interleave(count[own])
+        inside = torch.arange(len(row), device=some.device) - (count[own].cumsum(0) - count[own])[row]
+        products[row, near[start[own][row] + inside]] = -torch.inf
+        closeness[some], index[some] = products.max(dim=1)
+    return closeness, index.masked_fill(closeness == -torch.inf, -1)
+
+
+def _lookalikes(
+    rows: tuple[Tensor, Tensor], pairs: NDArray[np.int64], features: tuple[Features, Features]
+) -> NDArray[np.int32]:
+    """(k, 2) of a sample of these pairs either end with its next best elsewhere in the other image than it has."""
+    found, pairs = [], pairs[:: 1 + len(pairs) // ASKED]
+    for side in (0, 1):
+        own, other = torch.from_numpy(pairs[:, [side, 1 - side]].T.copy()).to(rows[0].device)
+        _, next_best = _nearest_elsewhere(own, other, rows[side], rows[1 - side], features[1 - side].keypoints, APART)
+        some = torch.stack([own, next_best], dim=1)[next_best >= 0].cpu().numpy().astype(np.int32)
+        found.append(some if side == 0 else some[:, ::-1])
+    return np.concatenate(found)
 
 
 def _is_distinct(nearest: Nearest, queries: Tensor, others: Tensor, ratio: float | None) -> Tensor:

@@ -30,7 +30,6 @@ Estimate = Callable[[Points, Points, Matching, Cameras | None], Answer]
 # One more than what determines the model: that many points always agree with it, and prove nothing.
 FEWEST: dict[Model, int] = {"F": 8, "E": 6, "H": 5}
 
-NEARLY = 0.9  # of the best model's support by neighbours: what they cannot tell apart (docs/results/defaults.md)
 SKEW = 1e-6  # of the focal length: what rounding leaves where there is none
 
 
@@ -48,8 +47,8 @@ def verify(
     cameras that are known to distort, whatever the model. The same matches and seed give the same result on one
     machine. No match is left of too few, or if no model is found.
 
-    Where it is known what the matches were chosen from, the model is estimated `matching.tries` times from all matches
-    and as often from those that pass one test alone, and `_choose` takes one of them.
+    Where it is known what the matches were chosen from, the model is estimated `matching.tries` times from all matches,
+    and as often from those that pass one test alone and from likely neighbours, and `_choose` takes one of them.
     """
     for side, keypoints in enumerate((keypoints0, keypoints1)):
         largest = matches.indices[:, side].max(initial=-1)
@@ -61,50 +60,60 @@ def verify(
     if matching.model is None:
         return matches
     cameras = check_intrinsics(intrinsics) if matching.model == "E" else None
+    places = partial(_places_joined, keypoints0=keypoints0, keypoints1=keypoints1, intrinsics=intrinsics)
     first, second = matched_places(matches, keypoints0, keypoints1, intrinsics)
-    kinds, tries = [np.ones(len(matches), np.bool_)], 1
-    if matches.neighbours is not None:
+    kinds, tries, evidence = [(first, second)], 1, matches.evidence
+    if evidence is not None:
         tries = matching.tries
         tests = [passed for passed in (matches.distinct, matches.agreeing) if passed is not None]
-        kinds += [passed for passed in tests if not passed.all()]
+        kinds += [(first[passed], second[passed]) for passed in tests if not passed.all()]
+        kinds += [places(evidence.likely)] if len(kinds) > 1 else []
     found = [
-        _estimate(first[kind], second[kind], matching.model, replace(matching, seed=seed), cameras)
+        _estimate(*kind, matching.model, replace(matching, seed=seed), cameras)
         for kind, seed in product(kinds, range(matching.seed * tries, (matching.seed + 1) * tries))
     ]
     matrix, agree = found[0]
     models = [each for each, _ in found if each is not None]
-    if matches.neighbours is not None and len(found) > 1 and models:
-        every = Matches(matches.neighbours, np.zeros(len(matches.neighbours), np.float32))
-        judges = np.unique(np.hstack(matched_places(every, keypoints0, keypoints1, intrinsics)), axis=0)
+    if evidence is not None and len(found) > 1 and models:
         errors_of = partial(_errors, model=matching.model, cameras=cameras)
-        matrix = _choose(models, errors_of, judges, (first, second, matches.agreeing), matching.threshold)
+        judges = places(evidence.neighbours), places(evidence.lookalikes)
+        matrix = _choose(models, errors_of, *judges, matching.threshold)
         agree = errors_of(matrix, first, second) <= matching.threshold
+        if not _are_enough(first[agree], second[agree], matching.model, matching.threshold):
+            matrix, agree = None, np.zeros(len(matches), np.bool_)  # likely neighbours found it, no match proves it
     return replace(matches.take(agree), verified=True, model=matching.model, matrix=matrix)
+
+
+def _places_joined(
+    pairs: NDArray[np.int32],
+    keypoints0: Keypoints,
+    keypoints1: Keypoints,
+    intrinsics: Sequence[Intrinsics] | None,
+) -> tuple[Points, Points]:
+    """(n, 2), (n, 2) the places that pairs of keypoints join, each two once."""
+    joined = Matches(pairs, np.zeros(len(pairs), np.float32))
+    both = np.unique(np.hstack(matched_places(joined, keypoints0, keypoints1, intrinsics)), axis=0)
+    return both[:, :2], both[:, 2:]
 
 
 def _choose(
     models: Sequence[Matrix],
     errors_of: Callable[[Matrix, Points, Points], NDArray[np.float64]],
-    judges: NDArray[np.float64],
-    places: tuple[Points, Points, NDArray[np.bool_] | None],
+    neighbours: tuple[Points, Points],
+    lookalikes: tuple[Points, Points],
     threshold: float,
 ) -> Matrix:
-    """The model that most of the nearest neighbours (n, 4) agree with, whatever tests they fail.
+    """The model that most nearest neighbours agree with, beyond the share that would do so by chance.
 
     Clouds that drift, or a facade shifted by a window, agree with their surroundings, but not with the neighbours
-    elsewhere. Among models that nearly as many neighbours agree with, most of the matches that agree with their
-    surroundings decide: neighbours in a row of windows lie along the epipolar lines of many a model.
+    elsewhere. Neighbours that are wrong agree by chance, and not with every model alike: in a row of windows they lie
+    along the epipolar lines of some. The share of lookalikes, which are all wrong, tells how many.
     """
 
-    def score(model: Matrix, first: Points, second: Points) -> float:  # as MSAC counts
-        return float(np.maximum(0, 1 - (errors_of(model, first, second) / threshold) ** 2).sum())
+    def share(model: Matrix, places: tuple[Points, Points]) -> float:  # as MSAC counts
+        return float(np.maximum(0, 1 - (errors_of(model, *places) / threshold) ** 2).sum()) / max(len(places[0]), 1)
 
-    first, second, agreeing = places
-    scores = np.array([score(model, judges[:, :2], judges[:, 2:]) for model in models])
-    if agreeing is None:
-        return models[int(scores.argmax())]
-    near = [model for model, each in zip(models, scores, strict=True) if each >= NEARLY * scores.max()]
-    return max(near, key=lambda model: score(model, first[agreeing], second[agreeing]))
+    return max(models, key=lambda model: share(model, neighbours) - share(model, lookalikes))
 
 
 def _errors(

@@ -39,7 +39,6 @@ class StereoMatching(Matching):
 
     turn: float = other_default(Matching, "turn", 180.0)
     filter: AdaLAM | None = other_default(Matching, "filter", None)
-    tries: int = other_default(Matching, "tries", 1)
     confidence: float = other_default(Matching, "confidence", 0.999999)
     iterations: int = other_default(Matching, "iterations", 100_000)
 

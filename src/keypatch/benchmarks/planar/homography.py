@@ -46,7 +46,6 @@ class PlanarMatching(Matching):
     ratio: float | None = other_default(Matching, "ratio", None)
     turn: float = other_default(Matching, "turn", 180.0)
     filter: AdaLAM | None = other_default(Matching, "filter", None)
-    tries: int = other_default(Matching, "tries", 1)
     model: Model | None = other_default(Matching, "model", "H")
     estimator: Estimator = other_default(Matching, "estimator", "magsac")
 
