@@ -121,27 +121,20 @@ def difference_table(protocol: Protocol, numbers: Numbers, baseline: str | None)
 
 
 def published_table(published: Sequence[PublishedFigure]) -> ScoreTable:
-    """Everything that papers print for this set."""
-    score = find_score(published[0].score)
-    heads = [
-        Head("method"),
-        Head("trained on", column="text"),
-        Head(score.column, score.of, "as printed"),
-        Head("printed in", column="text"),
-    ]
-    rows = [
-        TableRow(
-            each.method,
-            None,
-            [
-                Cell(each.trained_on or DASH, column="text"),
-                Cell(each.percent, sort=each.percent),
-                Cell(each.source, column="text"),
-            ],
+    """Everything that papers print for this set, a row for each method of each paper."""
+    names = list(dict.fromkeys(each.score for each in published))
+    heads = [Head("method"), Head("trained on", column="text")]
+    heads += [Head(score.column, score.of, "as printed") for score in map(find_score, names)]
+    found: dict[tuple[str, str, str], dict[str, str]] = {}
+    for each in published:
+        found.setdefault((each.method, each.trained_on, each.source), {})[each.score] = each.value
+    rows = []
+    for (method, trained_on, source), values in found.items():
+        cells = [Cell(values.get(name, DASH), sort=values.get(name, "")) for name in names]
+        rows.append(
+            TableRow(method, None, [Cell(trained_on or DASH, column="text"), *cells, Cell(source, column="text")])
         )
-        for each in published
-    ]
-    return ScoreTable(heads, rows)
+    return ScoreTable([*heads, Head("printed in", column="text")], rows)
 
 
 def all_scores(protocol: Protocol) -> dict[str, list[str]]:
@@ -193,7 +186,7 @@ def _by_entry(protocol: Protocol, name: str, published: Sequence[PublishedFigure
 def _published_cell(found: PublishedFigure | None) -> Cell:
     if found is None:
         return Cell(sort="", column="papers")
-    return Cell(found.percent, "number", found.source, found.percent, column="papers")
+    return Cell(found.value, "number", found.source, found.value, column="papers")
 
 
 def _reference(protocol: Protocol, name: str, baseline: str | None) -> Entry | None:
