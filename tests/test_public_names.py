@@ -43,6 +43,7 @@ NAMES = [
     "Sequences",
     "Tracks",
     "adapt",
+    "as_published",
     "build",
     "compare",
     "convert",

@@ -11,7 +11,7 @@ Images       load, extract, match, draw; Extraction, Matching, AdaLAM, Camera, F
 Many photos  describe, match_photos, match_pairs, read_features, read_matches, convert, reconstruct; FileOptions,
              Inputs, Mapping, Parallel
 Own photos   adapt, build; Adapting, Tracks, PhotoPairs, Homographies, Sequences, Building
-Training     train, open_patches, find_recipe, register; Recipe, PatchSet, Conditions
+Training     train, open_patches, find_recipe, as_published, register; Recipe, PatchSet, Conditions
 Scores       evaluate, load_result, compare, report, study_methods, study_ubc; Result
 Elsewhere    export; Exporting, Exported
 Help         inspect, examine, list_names, quickstart
@@ -75,6 +75,7 @@ if TYPE_CHECKING:
     from keypatch.parts import register as register
     from keypatch.patches.layouts import open_patches as open_patches
     from keypatch.patches.patch_set import PatchSet as PatchSet
+    from keypatch.recipes import as_published as as_published
     from keypatch.recipes import find_recipe as find_recipe
     from keypatch.reconstruction.mapping import Inputs as Inputs
     from keypatch.reconstruction.mapping import Mapping as Mapping
@@ -123,6 +124,7 @@ _HOME = {
     "Sequences": "building.sequences",
     "Tracks": "building.tracks",
     "adapt": "commands.adapt.pipeline",
+    "as_published": "recipes",
     "build": "building.pipeline",
     "compare": "benchmarks.comparison",
     "convert": "features.conversion",

@@ -16,7 +16,7 @@ from keypatch.patches.patch_set import JoinedSets
 from keypatch.patches.phototour import find_pair_lists
 from keypatch.patches.sources import TrainingSet
 from keypatch.progress import Callback, Progress
-from keypatch.recipes import find_recipe
+from keypatch.recipes import as_published, find_recipe
 from keypatch.settings import apply_settings
 from keypatch.training import Recipe
 from keypatch.training.conditions import Conditions
@@ -36,6 +36,7 @@ def train(
     out: str | Path | None = None,
     conditions: Conditions | None = None,
     *,
+    published: bool = False,
     settings: Sequence[str] = (),
     pairs: int | None = None,
     validation: str | Path | None = None,
@@ -50,6 +51,7 @@ def train(
 
     recipe: a name (`keypatch list`), a recipe.toml or a Recipe; `settings` ("loss.margin=1.0", "seed=1") and `pairs`
         (the budget) replace fields of it.
+    published: train what the recipe's paper prints, without our detector noise (`as_published`); settings come after.
     data: a folder, "embedded" (the data inside the package), an open PatchSet, or several of these.
     out: the run folder, runs/<recipe> unless given.
     conditions: how it is computed, and what is kept of the run.
@@ -81,6 +83,7 @@ def train(
         if recipe is None:
             raise RecipeError("No recipe given. Name one of `keypatch list recipes`, or a run folder with --resume.")
         value = recipe if isinstance(recipe, Recipe) else find_recipe(recipe)
+        value = as_published(value) if published else value
         if teacher is not None and not any(isinstance(term, Distillation) for term in value.loss):
             value = replace(value, loss=(*value.loss, Distillation()))
         value = apply_settings(value, settings, TYPES)

@@ -29,3 +29,7 @@ RECIPES = (
     (EMBEDDING_LIFTED, "images in class folders: all pairs of the batch against all negatives, on a small network"),
     (EMBEDDING_LIFTED_GOR, "the same, and cosines of unrelated images with mean 0 and second moment 1/d"),
 )
+
+# Where the text differs from the recipe above: `--as-published`.
+_TEXT = ("optimizer.lr=0.0001",)  # for a network that was trained before
+PUBLISHED = {"embedding_lifted": _TEXT, "embedding_lifted_gor": _TEXT}

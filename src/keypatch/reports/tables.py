@@ -68,18 +68,27 @@ def summary_table(protocol: Protocol, numbers: Numbers, published: Sequence[Publ
     names = protocol.headline()
     columns = {name: _Column.of(protocol, name) for name in names}
     theirs = {name: found for name in names if (found := _by_entry(protocol, name, published))}
+    forms = _forms(protocol)
     rows = [
         TableRow(
             marked(entry.label, entry.result),
             numbers[entry.label],
-            [column.cell(entry, name) for name, column in columns.items()]
+            [Cell(form, column="text") for form in forms.get(entry, [])]
+            + [column.cell(entry, name) for name, column in columns.items()]
             + [_published_cell(found.get(entry)) for found in theirs.values()],
         )
         for entry in protocol.entries
     ]
     heads = [_score_head(name, sorted_=name == names[0]) for name in names]
     heads += [_score_head(name, note="printed in a paper, not measured here", column="papers") for name in theirs]
-    return ScoreTable([Head("descriptor"), *heads], rows)
+    told = [Head("trained", column="text")] if forms else []
+    return ScoreTable([Head("descriptor"), *told, *heads], rows)
+
+
+def _forms(protocol: Protocol) -> dict[Entry, list[str]]:
+    """Who was trained as its paper prints, and who with choices of ours; nothing where that is known of nobody."""
+    forms = {entry: [str(entry.result.notes.get("trained", DASH))] for entry in protocol.entries}
+    return forms if any(entry.result.notes.get("trained") for entry in protocol.entries) else {}
 
 
 def summary_note(protocol: Protocol) -> str:
@@ -96,6 +105,8 @@ def summary_note(protocol: Protocol) -> str:
         sentences.append(f"Below each number its 95 % bootstrap interval, over {' or '.join(drawn)}.")
     else:
         sentences.append("These results carry no bootstrap intervals; evaluate them again to see how sure they are.")
+    if _forms(protocol):
+        sentences.append('Only what was trained "as published" is by the text of its paper and without detector noise.')
     if any(find_score(name).better == "neither" for name in names):
         sentences.append("Counts and moments are neither better nor worse.")
     return " ".join(sentences)

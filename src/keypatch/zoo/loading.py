@@ -117,6 +117,17 @@ def load_training(name: str | Path) -> tuple[TrainingSet, ...]:
     return ()
 
 
+def load_form(name: str | Path) -> str:
+    """Whether anything `load` takes was trained as published or with choices of ours (`Recipe.form`); "" if unknown."""
+    from keypatch.training.recipe import TRAINED
+    from keypatch.training.recipe_files import recipe_from_toml
+
+    if _card(name) is not None or _file(name)[0] != "keypatch-checkpoint":
+        return ""
+    text = load_card(name)[1]
+    return recipe_from_toml(text, str(name), TRAINED).form if text else ""
+
+
 def _file(name: str | Path) -> tuple[str, Path]:
     """The format of what is not named in the zoo, a run folder's that of its checkpoints, and where it lies."""
     path = Path(name).expanduser()
