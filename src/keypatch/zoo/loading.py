@@ -53,6 +53,11 @@ def _title(name: str | Path) -> str:
     return str(name) if _card(name) else path.resolve().name if path.is_dir() else path.stem
 
 
+def is_published(name: str | Path) -> bool:
+    """Whether it is a file of others, with tensors that may be those of any network."""
+    return _card(name) is None and _file(name)[0] == ""
+
+
 def load_network(name: str | Path) -> "tuple[NetworkSpec, PatchNetwork]":
     """The network behind anything `load` takes but SIFT and ONNX files, on the CPU and in evaluation mode."""
     card = _card(name)
