@@ -81,8 +81,8 @@ if TYPE_CHECKING:
     from keypatch.reconstruction.mapping import Mapping as Mapping
     from keypatch.reconstruction.pipeline import reconstruct as reconstruct
     from keypatch.reports.page import report as report
-    from keypatch.studies.methods.plan import MethodsSetup as MethodsSetup
-    from keypatch.studies.methods.study import study_methods as study_methods
+    from keypatch.studies.methods import MethodsSetup as MethodsSetup
+    from keypatch.studies.methods import study_methods as study_methods
     from keypatch.studies.ubc.study import study_ubc as study_ubc
     from keypatch.training.conditions import Conditions as Conditions
     from keypatch.training.recipe import Recipe as Recipe
@@ -114,7 +114,7 @@ _HOME = {
     "Mapping": "reconstruction.mapping",
     "Matches": "matching.matches",
     "Matching": "matching.matching",
-    "MethodsSetup": "studies.methods.plan",
+    "MethodsSetup": "studies.methods",
     "Parallel": "engines.options",
     "PatchSet": "patches.patch_set",
     "PhotoPairs": "building.pairs",
@@ -149,7 +149,7 @@ _HOME = {
     "reconstruct": "reconstruction.pipeline",
     "register": "parts",
     "report": "reports.page",
-    "study_methods": "studies.methods.study",
+    "study_methods": "studies.methods",
     "study_ubc": "studies.ubc.study",
     "train": "commands.train",
 }

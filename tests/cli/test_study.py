@@ -10,9 +10,8 @@ import numpy as np
 from keypatch.cli.study import methods, ubc
 from keypatch.patches import open_patches
 from keypatch.patches.phototour import write_phototour
-from keypatch.studies.methods.plan import MethodsSetup
-from keypatch.studies.methods.study import study_methods
-from keypatch.studies.methods.table import PAPERS_LIST
+from keypatch.studies.methods import MethodsSetup, study_methods
+from keypatch.studies.table import PAPERS_LIST
 from keypatch.studies.ubc.study import study_ubc
 
 THIN = ["--batch", 32, "--set", "network.width=4", "--set", "network.dim=16", "--threads", 1, "--compile", "off"]

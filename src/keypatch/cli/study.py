@@ -12,6 +12,14 @@ from keypatch.training.conditions import Conditions
 
 app = typer.Typer(no_args_is_help=True, add_completion=False)
 
+Split = Annotated[
+    str | None,
+    typer.Option(
+        help="Score the three HPatches tasks on a, b, c, full, illum, view or all sequences, not rank-1 alone; strips "
+        "to train on: the training part."
+    ),
+]
+
 
 @app.callback()
 def study() -> None:
@@ -43,6 +51,7 @@ def methods(
         list[str] | None, typer.Option(help="Patch set with pair lists to score on; may be repeated.")
     ] = None,
     hpatches: Annotated[str | None, typer.Option(help="Folder of HPatches strips to score on.")] = None,
+    split: Split = None,
     seed: Annotated[list[int] | None, typer.Option(help="Random seed; may be repeated. Default: 0.")] = None,
     batch: Annotated[int, typer.Option(help="Pairs per batch, for every recipe.")] = 256,
     settings: Annotated[
@@ -55,9 +64,8 @@ def methods(
 ) -> None:
     """Train recipes on the same data, batch and budget, and score them. After Ctrl-C, run it again to resume."""
     from keypatch.benchmarks.contamination import MARK
-    from keypatch.studies.methods.page import cell, dimension, main_columns, marked_heading, why
-    from keypatch.studies.methods.plan import MethodsSetup
-    from keypatch.studies.methods.study import study_methods
+    from keypatch.studies.methods import MethodsSetup, study_methods
+    from keypatch.studies.page import cell, dimension, main_columns, marked_heading, why
 
     with ProgressBar() as progress:
         table = study_methods(
@@ -68,13 +76,14 @@ def methods(
             recipes=recipe or (),
             tests=test or (),
             hpatches=hpatches,
+            split=split,
             dry=dry,
             progress=progress,
         )
     columns, console = main_columns(table), open_console()
     if table.lines:
         rows = [
-            [line.recipe, dimension(line), *(cell(column, line.scores(column)) for column in columns)]
+            [line.label, dimension(line), *(cell(column, line.scores(column)) for column in columns)]
             for line in table.lines
         ]
         print_table(console, ["", "d", *(marked_heading(table, column) for column in columns)], rows, numbers=True)

@@ -14,8 +14,8 @@ from keypatch.files import safe_name
 from keypatch.patches import PatchSet, open_patches
 from keypatch.patches.phototour import find_pair_lists
 from keypatch.progress import Callback, Progress, interruptible
-from keypatch.studies.methods.plan import TestData
-from keypatch.studies.methods.table import PAPERS_LIST
+from keypatch.studies.scoring import TestData
+from keypatch.studies.table import PAPERS_LIST
 from keypatch.studies.ubc.page import write_ubc_page
 from keypatch.studies.ubc.table import SETS, UNTRAINED, TrainTest, UbcRow, UbcTable, load_ubc_rows, result_file
 from keypatch.training import Recipe

@@ -9,8 +9,8 @@ import numpy as np
 from keypatch.errors import MissingExtra
 from keypatch.files import write_atomically
 from keypatch.reports.published import published_recipes
-from keypatch.studies.methods.page import heading
-from keypatch.studies.methods.table import Column, RecipeRow, Table
+from keypatch.studies.page import heading
+from keypatch.studies.table import Column, Line, Table
 
 BEST = 12  # more curves than these and those of the papers nobody can tell apart
 COLOURS = 10  # of matplotlib's tab10; the next ones repeat them with another stroke and marker
@@ -30,7 +30,7 @@ def draw_curves(path: Path, table: Table) -> None:
     if not table.lines:
         return
     count, lines = len(table.headlines), drawn_lines(table)
-    in_a_row = max(1, LEGEND // max(6 + len(line.recipe) for line in lines))  # names, each with its stroke
+    in_a_row = max(1, LEGEND // max(6 + len(line.label) for line in lines))  # names, each with its stroke
     height = 1 + 3.2 * count + 0.22 * math.ceil(len(lines) / in_a_row)
     figure = Figure(figsize=(11, height), layout="constrained")
     if len(lines) < len(table.lines):
@@ -41,7 +41,7 @@ def draw_curves(path: Path, table: Table) -> None:
             stroke, marker = STYLES[number // COLOURS]
             style = {"color": f"C{number % COLOURS}", "linestyle": stroke, "marker": marker, "markersize": 4}
             pairs, minutes, scores = _curve(line, column)
-            left.plot(pairs, scores, label=line.recipe, **style)
+            left.plot(pairs, scores, label=line.label, **style)
             right.plot(minutes, scores, **style)
         _finish_panels(left, right, column)
     panels[-1][0].set_xlabel("pairs")
@@ -52,12 +52,12 @@ def draw_curves(path: Path, table: Table) -> None:
         figure.savefig(file, format="png", dpi=130)
 
 
-def drawn_lines(table: Table) -> list[RecipeRow]:
+def drawn_lines(table: Table) -> list[Line]:
     """The best and those with a published figure, best first: at most as many as there are colours and styles."""
-    return [line for place, line in enumerate(table.lines) if place < BEST or line.recipe in published_recipes()]
+    return [line for place, line in enumerate(table.lines) if place < BEST or line.label in published_recipes()]
 
 
-def _curve(line: RecipeRow, column: Column) -> tuple[Any, Any, Any]:
+def _curve(line: Line, column: Column) -> tuple[Any, Any, Any]:
     """Pairs, minutes and the score in % at every milestone, means over the seeds."""
     by_milestone = list(zip(*(row.milestones for row in line.rows), strict=True))
     pairs = [np.mean([each.pairs for each in seeds]) for seeds in by_milestone]

@@ -1,8 +1,8 @@
-"""The page of a study of methods: table.md."""
+"""The page of a study: table.md."""
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import jinja2
@@ -11,48 +11,88 @@ from keypatch.benchmarks.contamination import MARK
 from keypatch.benchmarks.scores import find_score
 from keypatch.files import write_text
 from keypatch.reports.published import published_recipes
-from keypatch.studies.methods.plan import EMBEDDED_TEST
-from keypatch.studies.methods.table import Column, RecipeRow, Table, Trial, mean_over_seeds, ranks
+from keypatch.studies.rows import Trial
+from keypatch.studies.scoring import EMBEDDED_TEST
+from keypatch.studies.table import Column, Line, Table, mean_over_seeds, ranks
 
 DECIMALS = {"spread.m1": 3, "spread.dm2": 2}
 WITHOUT_FIGURE = ("scale_aware",)  # its paper's figures on these sets are not at hand: no place in the papers' order
-SHOWN = ("rank1", "spread.dm2", "rank1.e", "rank1.h", "rank1.t")  # beside the headlines
+SHOWN = ("rank1", "spread.dm2", "rank1.e", "rank1.h", "rank1.t", "verification.ap", "matching.map", "retrieval.map")
 
 
 def write_methods_page(path: Path, table: Table) -> None:
-    """As templates/methods.md has it."""
-    rows = [row for line in table.lines for row in line.rows]
-    columns, seconds = main_columns(table), table.equal_seconds
-    notes = [f"{MARK} {test}: {sentence}" for test, sentence in table.seen.items()]
+    """Of recipes under equal conditions, as templates/methods.md has it."""
+    seconds = table.equal_seconds
     page = render_page(
         "methods.md",
-        table=table,
-        seeds=sorted({row.seed for row in rows}),
-        ways=sorted({"{precision} on {device}, threads: {threads}".format(**row.run) for row in rows}),
-        machines=sorted({str(row.provenance["machine"]) for row in rows}),
-        embedded_test=EMBEDDED_TEST,
-        heads=[marked_heading(table, column) for column in columns],
+        **_values(table, table.lines, {}),
         headline_heads=[marked_heading(table, column) for column in table.headlines],
-        notes=notes,
-        ends=[
-            [
-                line.recipe,
-                dimension(line),
-                *(cell(column, line.scores(column)) for column in columns),
-                f"{mean_over_seeds(line.seconds) / 60:.1f}",
-                f"{mean_over_seeds(line.rates):,.0f}",
-            ]
-            for line in table.lines
-        ],
         equal_minutes=[
-            [line.recipe, *(cell(column, line.scores_after(seconds, column)) for column in table.headlines)]
+            [line.label, *(cell(column, line.scores_after(seconds, column)) for column in table.headlines)]
             for line in table.lines
         ],
         papers=_papers(table),
-        scores=_every_score(table),
-        unfinished=[[row.name, why(row)] for row in table.unfinished],
     )
     write_text(path, page)
+
+
+def write_study_page(path: Path, table: Table) -> None:
+    """Of arms that differ in what their labels say, in the order of these values, as templates/study.md has it."""
+    lines = lines_in_order(table)
+    write_text(path, render_page("study.md", **_values(table, lines, {line.label: _budget(line) for line in lines})))
+
+
+def _values(table: Table, lines: Sequence[Line], budgets: Mapping[str, tuple[str, str]]) -> dict[str, object]:
+    """What the pages of all studies show; `budgets` stand in the table where they differ."""
+    rows, columns = [row for line in lines for row in line.rows], main_columns(table)
+    differ = len({*budgets.values()}) > 1
+    ends = [
+        [
+            line.label,
+            *(budgets[line.label] if differ else ()),
+            dimension(line),
+            *(cell(column, line.scores(column)) for column in columns),
+            f"{mean_over_seeds(line.seconds) / 60:.1f}",
+            f"{mean_over_seeds(line.rates):,.0f}",
+        ]
+        for line in lines
+    ]
+    return {
+        "table": table,
+        "seeds": sorted({row.seed for row in rows}),
+        "budget": next(iter(budgets.values())) if budgets and not differ else None,
+        "ways": sorted({"{precision} on {device}, threads: {threads}".format(**row.run) for row in rows}),
+        "machines": sorted({str(row.provenance["machine"]) for row in rows}),
+        "embedded_test": EMBEDDED_TEST,
+        "notes": [f"{MARK} {test}: {sentence}" for test, sentence in table.seen.items()],
+        "head": [*(["pairs", "batch"] if differ else []), "d", *(marked_heading(table, column) for column in columns)],
+        "ends": ends,
+        "scores": _every_score(table, lines),
+        "unfinished": [[row.name, why(row)] for row in table.unfinished],
+    }
+
+
+def _budget(line: Line) -> tuple[str, str]:
+    recipe = line.recipe
+    return (f"{recipe.pairs:,}", f"{recipe.sampler.pairs:,}") if recipe else ("-", "-")
+
+
+def lines_in_order(table: Table) -> list[Line]:
+    """By recipe and then by the values that vary, numbers by size."""
+
+    def key(line: Line) -> list[tuple[float, str]]:
+        base = line.label.split(" ")[0]
+        return [(0.0, base), *((number_of(value), value) for value in line.varied.values()), (0.0, line.label)]
+
+    return sorted(table.lines, key=key)
+
+
+def number_of(text: str) -> float:
+    """What a varied value says, as a number; inf for a word, which stands behind them."""
+    try:
+        return float(text)
+    except ValueError:
+        return math.inf
 
 
 def render_page(template: str, **values: object) -> str:
@@ -110,7 +150,7 @@ def cell(column: Column, scores: Sequence[float]) -> str:
     return text(mean_over_seeds(scores)) + seeds
 
 
-def dimension(line: RecipeRow) -> str:
+def dimension(line: Line) -> str:
     return "-" if line.dim is None else str(line.dim)
 
 
@@ -124,19 +164,19 @@ def why(row: Trial) -> str:
 def _papers(table: Table) -> list[list[str]]:
     places, rows = ranks(table), list[list[str]]()
     for line in table.lines:
-        if line.recipe in places:
-            published, (theirs, ours) = published_recipes()[line.recipe], places[line.recipe]
-            rows.append([line.recipe, f"{published.mean:.2f}", str(theirs), str(ours), published.citation])
-        elif line.recipe in WITHOUT_FIGURE:
-            rows.append([line.recipe, "-", "-", "-", "the paper's figures are not at hand"])
+        if line.label in places:
+            published, (theirs, ours) = published_recipes()[line.label], places[line.label]
+            rows.append([line.label, f"{published.mean:.2f}", str(theirs), str(ours), published.citation])
+        elif line.label in WITHOUT_FIGURE:
+            rows.append([line.label, "-", "-", "-", "the paper's figures are not at hand"])
     return rows
 
 
-def _every_score(table: Table) -> dict[str, tuple[list[str], list[list[str]]]]:
+def _every_score(table: Table, lines: Sequence[Line]) -> dict[str, tuple[list[str], list[list[str]]]]:
     """The names of a test set's scores, as result files have them, and a row for each recipe."""
     scores = {}
     for test in dict.fromkeys(column.test for column in table.columns):
         columns = [column for column in table.columns if column.test == test]
-        rows = [[line.recipe, *(cell(column, line.scores(column)) for column in columns)] for line in table.lines]
+        rows = [[line.label, *(cell(column, line.scores(column)) for column in columns)] for line in lines]
         scores[test] = [column.score for column in columns], rows
     return scores
