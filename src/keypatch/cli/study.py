@@ -144,3 +144,99 @@ def ubc(
     for note in seen_notes(table.rows):
         console.print(note)
     console.print(f"Written: {out / 'table.md'}")
+
+
+@app.command(
+    "paper",
+    epilog=examples(
+        "keypatch study paper",
+        "keypatch study paper hynet-fig-5b",
+        "keypatch study paper hynet-table-3 --data embedded --pairs 2000 --batch 128",
+    ),
+)
+@options_of(without=("checkpoint_seconds", "tensorboard", "keep"), conditions=Conditions())
+def paper(
+    conditions: Conditions,
+    name: Annotated[
+        str | None, typer.Argument(help="A table or figure, such as hynet-table-3; without one, all are listed.")
+    ] = None,
+    data: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Training data: a patch folder, or embedded; may be repeated. Where the paper trains on several sets, "
+            "each is trained on by itself and scored on the others."
+        ),
+    ] = None,
+    pairs: Annotated[int | None, typer.Option(help="Training budget of every row, in pairs.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for page and study. Default: studies/papers/NAME.")] = None,
+    test: Annotated[
+        list[str] | None, typer.Option(help="Patch set with pair lists to score on; may be repeated.")
+    ] = None,
+    hpatches: Annotated[
+        str | None, typer.Option(help="Folder of HPatches strips, scored by verification, matching and retrieval.")
+    ] = None,
+    split: Annotated[
+        str | None,
+        typer.Option(help="Split of the strips; default: all sequences. Strips to train on: its training part."),
+    ] = None,
+    scenes: Annotated[
+        list[str] | None, typer.Option(help="Folder of photos to make a model of (ETH tables); may be repeated.")
+    ] = None,
+    poses: Annotated[str | None, typer.Option(help="Folder of scenes with known cameras (IMC table).")] = None,
+    planes: Annotated[str | None, typer.Option(help="Folder of photos of planes with homographies.")] = None,
+    study: Annotated[
+        Path | None, typer.Option(help="Use the runs of this study folder, and add the missing ones to it.")
+    ] = None,
+    seed: Annotated[list[int] | None, typer.Option(help="Random seed; may be repeated. Default: 0.")] = None,
+    batch: Annotated[
+        int | None, typer.Option(help="Pairs per batch, unless the plan varies it. Default: each recipe's own.")
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="PATH=VALUE", help="Set a field of every recipe."),
+    ] = None,
+    as_published: Annotated[
+        bool,
+        typer.Option(
+            "--as-published/--as-recipe", help="Train what the papers print, without detector noise, or our recipes."
+        ),
+    ] = True,
+    dry: Annotated[bool, typer.Option("--dry", help="Do not train; show the plan with its cost.")] = False,
+) -> None:
+    """Make a table or figure of one of the five papers, what is printed beside it. Run it again to resume."""
+    from keypatch.studies.papers.catalogue import PLANS
+    from keypatch.studies.papers.page import PAGE
+    from keypatch.studies.papers.photos import Photos
+    from keypatch.studies.papers.study import PaperSetup, study_paper
+
+    console = open_console()
+    if name is None:
+        rows = [[plan.name, plan.source, plan.title, plan.needs] for plan in PLANS.values()]
+        print_table(console, ["name", "in the paper", "what it shows", "takes"], rows)
+        return
+    with ProgressBar() as progress:
+        made = study_paper(
+            name,
+            data or (),
+            PaperSetup(pairs, batch, tuple(seed or (0,)), tuple(settings or ()), as_published),
+            out,
+            conditions,
+            tests=test or (),
+            hpatches=hpatches,
+            split=split,
+            photos=Photos(tuple(scenes or ()), poses, planes),
+            study=study,
+            dry=dry,
+            progress=progress,
+        )
+    console.print(f"{made.plan.source}: {made.plan.title}. {made.plan.metric}.")
+    for grid in made.made.grids:
+        if grid.title:
+            console.print(grid.title)
+        print_table(console, list(grid.head), [list(row) for row in grid.rows], numbers=True)
+    for note in (*made.plan.says, *made.plan.notes, *made.notes):
+        console.print(note)
+    for row, why_not in made.unfinished:
+        console.print(f"{row}: {why_not}")
+    if not dry:
+        console.print(f"Written: {(out or Path('studies/papers') / made.plan.name) / PAGE}")

@@ -162,7 +162,7 @@ def make_table(rows: Iterable[Trial], conditions: Mapping[str, Any]) -> Table:
             if not _of_one_sequence(score)
         )
     )
-    headlines = _headlines(columns)
+    headlines = headlines_of(columns)
     order = _order(lines, headlines)
     ordered = sorted(lines, key=lambda line: (math.isnan(_error(line, order)), _error(line, order)))
     return Table(conditions, tuple(ordered), columns, headlines, order, tuple(unfinished))
@@ -196,7 +196,7 @@ def _error(line: Line, order: Sequence[Column]) -> float:
     )
 
 
-def _headlines(columns: Sequence[Column]) -> tuple[Column, ...]:
+def headlines_of(columns: Sequence[Column]) -> tuple[Column, ...]:
     """One column of each test set, by which recipes are compared."""
     tests = dict.fromkeys(column.test for column in columns)
     return tuple(min((column for column in columns if column.test == test), key=_preference) for test in tests)
@@ -205,7 +205,7 @@ def _headlines(columns: Sequence[Column]) -> tuple[Column, ...]:
 def _preference(column: Column) -> int:
     """Lowest for the hard list of a test set, then the papers' list, any list, matching or hard strips, any score."""
     score = find_score(column.score)
-    if score.kind == "fpr95":
+    if score.kind in ("fpr95", "ap"):
         return 0 if score.of.startswith("hard") else 1 if score.of == PAPERS_LIST else 2
     return {"matching.map": 3, "rank1.h": 4}.get(column.score, 5)
 

@@ -173,7 +173,7 @@ def panel_values(panel: Panel) -> dict[str, Any]:
     def plain(value: Any) -> Any:
         if isinstance(value, dict):
             return {key: plain(each) for key, each in value.items()}
-        if isinstance(value, np.ndarray | list | tuple):
+        if isinstance(value, np.ndarray | list | tuple | range):
             return [plain(each) for each in (value.tolist() if isinstance(value, np.ndarray) else value)]
         if isinstance(value, float):
             return float(f"{value:.6g}") if np.isfinite(value) else None

@@ -131,11 +131,21 @@ def sdgmnet_figure_2(
     product = (own[0] * own[1] * weights(coupling, grid_p, grid_n)[0]).reshape(len(half), len(half))
     low, high = 0.0, math.pi / 2
     panels = [
-        Panel("(a) self weight of positives", "theta+ (rad)", "weight", (Line("w_s+", half, w_positive),), y_limits=(0, 1.05)),
-        Panel("(b) self weight of negatives", "theta- (rad)", "weight", (Line("w_s-", half, w_negative),), y_limits=(0, 1.05)),
         Panel(
-            f"(c) coupled weight, m = {m:g}", "theta+ - theta- (rad)", "weight", (Line("w_c", relative, w_coupled),)
+            "(a) self weight of positives",
+            "theta+ (rad)",
+            "weight",
+            (Line("w_s+", half, w_positive),),
+            y_limits=(0, 1.05),
         ),
+        Panel(
+            "(b) self weight of negatives",
+            "theta- (rad)",
+            "weight",
+            (Line("w_s-", half, w_negative),),
+            y_limits=(0, 1.05),
+        ),
+        Panel(f"(c) coupled weight, m = {m:g}", "theta+ - theta- (rad)", "weight", (Line("w_c", relative, w_coupled),)),
     ]
     names = ("positive", "negative", "r")
     panels = [_behind(panel, seen.get(name)) for panel, name in zip(panels, names, strict=True)]

@@ -100,6 +100,18 @@ class Plan:
         return tuple(row for row in self.rows if row.recipe is not None)
 
     @property
+    def needs(self) -> str:
+        """What has to be given, in a few words."""
+        runs = f"{len(self.trained)} training{'s' * (len(self.trained) > 1)}" + (" of each set" if self.each else "")
+        if self.form == "function":
+            return "nothing"
+        if self.form == "angles":
+            return f"nothing, or {runs}"
+        where = {"models": "photos (--scenes)", "poses": "scenes (--poses)", "matches": "photos (--planes)"}
+        tested = where.get(self.form) or ("strips (--hpatches)" if self.scores and self.scores[0] in STRIPS else "")
+        return f"{runs}, {tested}" if tested else runs
+
+    @property
     def source(self) -> str:
         return f"{self.paper}, {self.place}"
 

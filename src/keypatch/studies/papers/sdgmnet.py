@@ -68,8 +68,7 @@ TABLE_3 = Plan(
     "descriptor, trained on Liberty",
     ("maa10",),
     notes=(
-        "The paper matches with FLANN and estimates with DEGENSAC; ours searches exactly and "
-        "estimates with poselib.",
+        "The paper matches with FLANN and estimates with DEGENSAC; ours searches exactly and estimates with poselib.",
     ),
 )
 
