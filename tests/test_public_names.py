@@ -67,7 +67,9 @@ NAMES = [
     "reconstruct",
     "register",
     "report",
+    "study_compare",
     "study_methods",
+    "study_sweep",
     "study_ubc",
     "train",
 ]
