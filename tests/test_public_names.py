@@ -68,7 +68,9 @@ NAMES = [
     "reconstruct",
     "register",
     "report",
+    "study_compare",
     "study_methods",
+    "study_sweep",
     "study_ubc",
     "train",
 ]

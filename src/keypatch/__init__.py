@@ -83,7 +83,9 @@ if TYPE_CHECKING:
     from keypatch.reports.page import report as report
     from keypatch.studies.methods import MethodsSetup as MethodsSetup
     from keypatch.studies.methods import study_methods as study_methods
+    from keypatch.studies.sweep import study_sweep as study_sweep
     from keypatch.studies.ubc.study import study_ubc as study_ubc
+    from keypatch.studies.verdicts import study_compare as study_compare
     from keypatch.training.conditions import Conditions as Conditions
     from keypatch.training.recipe import Recipe as Recipe
     from keypatch.zoo.loading import load as load
@@ -149,7 +151,9 @@ _HOME = {
     "reconstruct": "reconstruction.pipeline",
     "register": "parts",
     "report": "reports.page",
+    "study_compare": "studies.verdicts",
     "study_methods": "studies.methods",
+    "study_sweep": "studies.sweep",
     "study_ubc": "studies.ubc.study",
     "train": "commands.train",
 }

@@ -81,8 +81,7 @@ def lines_in_order(table: Table) -> list[Line]:
     """By recipe and then by the values that vary, numbers by size."""
 
     def key(line: Line) -> list[tuple[float, str]]:
-        base = line.label.split(" ")[0]
-        return [(0.0, base), *((number_of(value), value) for value in line.varied.values()), (0.0, line.label)]
+        return [(0.0, line.base), *((number_of(value), value) for value in line.varied.values()), (0.0, line.label)]
 
     return sorted(table.lines, key=key)
 

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +51,7 @@ class Trial:
     def name(self) -> str:
         return f"{self.label}-{self.seed}"
 
-    @property
+    @cached_property
     def trained(self) -> Recipe | None:
         """The recipe as this version reads it; None where the row does not hold it, or holds what is no recipe now."""
         try:

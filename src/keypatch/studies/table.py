@@ -46,6 +46,11 @@ class Line:
         return self.rows[0].varied
 
     @property
+    def base(self) -> str:
+        """What the values in the label are of: the recipe; else the whole label."""
+        return self.recipe.name if self.varied and self.recipe else self.label
+
+    @property
     def recipe(self) -> Recipe | None:
         """With the first seed; None where it is not known any more."""
         return self.rows[0].trained
