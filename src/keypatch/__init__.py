@@ -12,7 +12,7 @@ Many photos  describe, match_photos, match_pairs, read_features, read_matches, c
              Inputs, Mapping, Parallel
 Own photos   adapt, build; Adapting, Tracks, PhotoPairs, Homographies, Sequences, Building
 Training     train, open_patches, find_recipe, register; Recipe, PatchSet, Conditions
-Scores       evaluate, load_result, compare, report, study_methods, study_ubc; Result
+Scores       evaluate, load_result, compare, report, study_methods, study_ubc, study_gradients; Result
 Elsewhere    export; Exporting, Exported
 Help         inspect, examine, list_names, quickstart
 
@@ -80,6 +80,8 @@ if TYPE_CHECKING:
     from keypatch.reconstruction.mapping import Mapping as Mapping
     from keypatch.reconstruction.pipeline import reconstruct as reconstruct
     from keypatch.reports.page import report as report
+    from keypatch.studies.gradients.study import GradientsSetup as GradientsSetup
+    from keypatch.studies.gradients.study import study_gradients as study_gradients
     from keypatch.studies.methods.plan import MethodsSetup as MethodsSetup
     from keypatch.studies.methods.study import study_methods as study_methods
     from keypatch.studies.ubc.study import study_ubc as study_ubc
@@ -104,6 +106,7 @@ _HOME = {
     "Extraction": "features.extraction",
     "Features": "features.extraction",
     "FileOptions": "features.extraction",
+    "GradientsSetup": "studies.gradients.study",
     "Homographies": "building.homographies",
     "ImageMatches": "matching.image_matches",
     "Inputs": "reconstruction.mapping",
@@ -147,6 +150,7 @@ _HOME = {
     "reconstruct": "reconstruction.pipeline",
     "register": "parts",
     "report": "reports.page",
+    "study_gradients": "studies.gradients.study",
     "study_methods": "studies.methods.study",
     "study_ubc": "studies.ubc.study",
     "train": "commands.train",

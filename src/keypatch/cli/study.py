@@ -135,3 +135,43 @@ def ubc(
     for note in seen_notes(table.rows):
         console.print(note)
     console.print(f"Written: {out / 'table.md'}")
+
+
+@app.command(
+    "gradients",
+    epilog=examples(
+        "keypatch study gradients runs/hardnet runs/hynet --data embedded-test",
+        "keypatch study gradients hynet-notredame --data embedded-test --pairs 64 --seeds 0,1",
+    ),
+)
+def gradients(
+    descriptors: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="RUN...",
+            help="Run folders, whose kept weights (--keep) and newest are measured, or other networks.",
+        ),
+    ],
+    data: Annotated[str, typer.Option(help="Patch set that the pairs are drawn from, or embedded-test.")],
+    out: Annotated[Path, typer.Option(help="Study folder; other runs are added to what it holds.")] = Path(
+        "studies/gradients"
+    ),
+    pairs: Annotated[int, typer.Option(help="Pairs of different points; negatives are mined among them.")] = 256,
+    seeds: Annotated[str, typer.Option(metavar="N,N,...", help="Random seeds of the pairs.")] = "0",
+    noise: Annotated[
+        str,
+        typer.Option(metavar="X,X,...", help="Detector noise of the pairs, an equal share at each; 0: as in the set."),
+    ] = "0,0.5,1,2",
+    device: Device = "auto",
+) -> None:
+    """Correlate distances of pairs with the size of their gradients, as AdaSample's figure 2. Resumes after Ctrl-C."""
+    from keypatch.settings import apply_settings
+    from keypatch.studies.gradients.study import GradientsSetup, study_gradients
+    from keypatch.studies.gradients.table import HEADS, PAGE, table_of
+
+    setup = apply_settings(GradientsSetup(), [f"pairs={pairs}", f"seeds=[{seeds}]", f"noise=[{noise}]"])
+    with ProgressBar() as progress:
+        found = study_gradients(descriptors, data, out, setup, device=device, progress=progress)
+    console = open_console()
+    print_table(console, HEADS, table_of(found))
+    console.print(f"Written: {out / PAGE}")
