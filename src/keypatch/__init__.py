@@ -12,7 +12,8 @@ Many photos  describe, match_photos, match_pairs, read_features, read_matches, c
              Inputs, Mapping, Parallel
 Own photos   adapt, build; Adapting, Tracks, PhotoPairs, Homographies, Sequences, Building
 Training     train, open_patches, find_recipe, as_published, register; Recipe, PatchSet, Conditions
-Scores       evaluate, load_result, compare, report, study_methods, study_ubc; Result
+Scores       evaluate, load_result, compare, report, study_methods, study_paper, study_ubc,
+             study_gradients; Result
 Elsewhere    export; Exporting, Exported
 Help         inspect, examine, list_names, quickstart
 
@@ -81,8 +82,12 @@ if TYPE_CHECKING:
     from keypatch.reconstruction.mapping import Mapping as Mapping
     from keypatch.reconstruction.pipeline import reconstruct as reconstruct
     from keypatch.reports.page import report as report
+    from keypatch.studies.gradients.study import GradientsSetup as GradientsSetup
+    from keypatch.studies.gradients.study import study_gradients as study_gradients
     from keypatch.studies.methods import MethodsSetup as MethodsSetup
     from keypatch.studies.methods import study_methods as study_methods
+    from keypatch.studies.papers.study import PaperSetup as PaperSetup
+    from keypatch.studies.papers.study import study_paper as study_paper
     from keypatch.studies.sweep import study_sweep as study_sweep
     from keypatch.studies.ubc.study import study_ubc as study_ubc
     from keypatch.studies.verdicts import study_compare as study_compare
@@ -107,6 +112,7 @@ _HOME = {
     "Extraction": "features.extraction",
     "Features": "features.extraction",
     "FileOptions": "features.extraction",
+    "GradientsSetup": "studies.gradients.study",
     "Homographies": "building.homographies",
     "ImageMatches": "matching.image_matches",
     "Inputs": "reconstruction.mapping",
@@ -152,7 +158,9 @@ _HOME = {
     "register": "parts",
     "report": "reports.page",
     "study_compare": "studies.verdicts",
+    "study_gradients": "studies.gradients.study",
     "study_methods": "studies.methods",
+    "study_paper": "studies.papers.study",
     "study_sweep": "studies.sweep",
     "study_ubc": "studies.ubc.study",
     "train": "commands.train",

@@ -85,3 +85,14 @@ def test_the_six_splits_are_printed_in_percent_and_written(keypatch: Callable, p
 def test_the_ubc_command_takes_the_arguments_of_its_function() -> None:
     assert set(signature(ubc).parameters) == set(signature(study_ubc).parameters) - {"progress"}
     assert signature(ubc).parameters["pair_list"].default == PAPERS_LIST
+
+
+def test_gradients_of_weights_are_printed_and_written(keypatch: Callable, phototour: Path, tmp_path: Path) -> None:
+    words = ["study", "gradients", "hynet-notredame", "--data", phototour, "--pairs", 8, "--out", tmp_path / "study"]
+    shown = keypatch(*words, "--seeds", "0,1", "--noise", "0,1")
+    assert shown.code == 0, shown.err
+    assert shown.out.splitlines()[1].split()[:3] == ["hynet-notredame", "0,", "1"]
+    assert f"Written: {tmp_path / 'study' / 'gradients.md'}" in shown.out
+    wrong = keypatch(*words, "--seeds", "0,x")
+    assert wrong.code == 2 and "seeds" in wrong.err
+    assert keypatch(*words, "--pairs", 1).code == 2

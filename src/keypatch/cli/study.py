@@ -319,7 +319,6 @@ def paper(
     """Make a table or figure of one of the five papers, what is printed beside it. Run it again to resume."""
     from keypatch.studies.papers.catalogue import PLANS
     from keypatch.studies.papers.page import PAGE
-    from keypatch.studies.papers.photos import Photos
     from keypatch.studies.papers.study import PaperSetup, study_paper
 
     console = open_console()
@@ -337,7 +336,9 @@ def paper(
             tests=test or (),
             hpatches=hpatches,
             split=split,
-            photos=Photos(tuple(scenes or ()), poses, planes),
+            scenes=scenes or (),
+            poses=poses,
+            planes=planes,
             study=study,
             dry=dry,
             progress=progress,
@@ -353,3 +354,43 @@ def paper(
         console.print(f"{row}: {why_not}")
     if not dry:
         console.print(f"Written: {(out or Path('studies/papers') / made.plan.name) / PAGE}")
+
+
+@app.command(
+    "gradients",
+    epilog=examples(
+        "keypatch study gradients runs/hardnet runs/hynet --data embedded-test",
+        "keypatch study gradients hynet-notredame --data embedded-test --pairs 64 --seeds 0,1",
+    ),
+)
+def gradients(
+    descriptors: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="RUN...",
+            help="Run folders, whose kept weights (--keep) and newest are measured, or other networks.",
+        ),
+    ],
+    data: Annotated[str, typer.Option(help="Patch set that the pairs are drawn from, or embedded-test.")],
+    out: Annotated[Path, typer.Option(help="Study folder; other runs are added to what it holds.")] = Path(
+        "studies/gradients"
+    ),
+    pairs: Annotated[int, typer.Option(help="Pairs of different points; negatives are mined among them.")] = 256,
+    seeds: Annotated[str, typer.Option(metavar="N,N,...", help="Random seeds of the pairs.")] = "0",
+    noise: Annotated[
+        str,
+        typer.Option(metavar="X,X,...", help="Detector noise of the pairs, an equal share at each; 0: as in the set."),
+    ] = "0,0.5,1,2",
+    device: Device = "auto",
+) -> None:
+    """Correlate distances of pairs with the size of their gradients, as AdaSample's figure 2. Resumes after Ctrl-C."""
+    from keypatch.settings import apply_settings
+    from keypatch.studies.gradients.study import GradientsSetup, study_gradients
+    from keypatch.studies.gradients.table import HEADS, PAGE, table_of
+
+    setup = apply_settings(GradientsSetup(), [f"pairs={pairs}", f"seeds=[{seeds}]", f"noise=[{noise}]"])
+    with ProgressBar() as progress:
+        found = study_gradients(descriptors, data, out, setup, device=device, progress=progress)
+    console = open_console()
+    print_table(console, HEADS, table_of(found))
+    console.print(f"Written: {out / PAGE}")

@@ -1,5 +1,6 @@
 """The tables and figures of GOR, "Learning spread-out local feature descriptors"."""
 
+from keypatch.recipes.embedding import EMBEDDING_IMAGES, EMBEDDING_IMAGES_GOR
 from keypatch.recipes.gor import (
     CONTRASTIVE,
     GOR_CONTRASTIVE,
@@ -131,7 +132,15 @@ FIGURE_7 = Plan(
     "Embedding of whole images",
     "images",
     "F1 and NMI of clusters by the dimension, Recall@K, on Stanford Online Products",
-    varied="the dimension, with and without GOR",
+    tuple(
+        Row(f"{name} d={dim}", changed(recipe, f"network.dim={dim}"), x=float(dim), series=name)
+        for name, recipe in (("LSSS", EMBEDDING_IMAGES), ("LSSS+GOR", EMBEDDING_IMAGES_GOR))
+        for dim in (64, 128, 256, 512, 1024)
+    ),
+    "the dimension, with and without GOR",
+    ("f1", "nmi", "recall@1", "recall@10", "recall@100", "recall@1000"),
+    "dimension d",
+    log=True,
     says=("The text: GOR helps especially in high dimensions, d >= 128.",),
 )
 

@@ -11,7 +11,7 @@ from keypatch.commands.train import Data
 from keypatch.errors import KeypatchError, RecipeError
 from keypatch.patches.patch_set import JoinedSets, PatchSet
 from keypatch.progress import Callback, Progress
-from keypatch.recipes import RECIPES, as_published
+from keypatch.recipes import PUBLISHED, RECIPES, as_published
 from keypatch.settings import CheckedFields, apply_settings, option
 from keypatch.studies.cost import ArmCost
 from keypatch.studies.page import write_study_page
@@ -21,6 +21,7 @@ from keypatch.studies.papers import weights
 from keypatch.studies.papers.catalogue import find_plan
 from keypatch.studies.papers.drawing import Panel
 from keypatch.studies.papers.functions import FUNCTIONS
+from keypatch.studies.papers.images import embeddings
 from keypatch.studies.papers.ours import NOT_RUN, Grid, Made, Ours, TrainedSet
 from keypatch.studies.papers.page import PaperPage
 from keypatch.studies.papers.photos import Photos
@@ -37,6 +38,9 @@ from keypatch.zoo import load
 TENTHS = tuple(tenth / 10 for tenth in range(1, 11))  # of a run, at which curves along it are scored
 OPTIONS = {"pairs": "--pairs", "seed": "--seed", "sampler.pairs": "--batch"}  # what the setup says, not --set
 ON_PHOTOS = ("models", "poses", "matches")
+# Where nothing but the end is shown, nothing else is scored.
+SHARES_OF = {"run": TENTHS, "gradients": TENTHS, "splits": (1.0,), "bars": (1.0,), "roc": (1.0,), "pr": (1.0,)}
+SHARES_OF |= dict.fromkeys(("similarity", "angles", "statistics", *ON_PHOTOS), (1.0,))
 
 
 @dataclass(frozen=True)
@@ -71,7 +75,9 @@ def study_paper(
     tests: Sequence[str | Path] = (),
     hpatches: str | Path | None = None,
     split: str | None = None,
-    photos: Photos = Photos(),  # noqa: B008 (frozen)
+    scenes: Sequence[str | Path] = (),
+    poses: str | Path | None = None,
+    planes: str | Path | None = None,
     study: str | Path | None = None,
     dry: bool = False,
     progress: Progress | Callback | None = None,
@@ -84,7 +90,8 @@ def study_paper(
     setup: budget, batch, seeds, changed fields, and whether recipes are as published.
     out: the folder, studies/papers/NAME unless given; gets paper.md, paper.json, figure.png and the study of its rows.
     tests, hpatches, split: what is scored on; strips by the three tasks, on all sequences unless a split is named.
-    photos: what models, poses and matches are tried on.
+    scenes, poses, planes: photographs on which models, poses and matches are tried, as `evaluate` takes them for sfm,
+        stereo and homography.
     study: a folder of a study whose runs are used, and to which missing ones are added; else `out`.
     dry: train nothing; the plan, and what it will cost where data and budget are given.
 
@@ -100,7 +107,7 @@ def study_paper(
     work = _Work(plan, folder, Path(study) if study else folder, setup, conditions, tests, hpatches, split, progress)
     if dry:
         return work.preview(places)
-    page = work.page(places, photos)
+    page = work.page(places, Photos(tuple(scenes), poses, planes))
     page.save(folder, progress)
     return page
 
@@ -140,7 +147,11 @@ class _Work:
     def recipe(self, row: Row) -> Recipe:
         """The recipe of a row with the budget, batch and fields of the setup."""
         assert row.recipe is not None
-        recipe = as_published(row.recipe) if self.setup.as_published else row.recipe
+        recipe = row.recipe
+        if self.setup.as_published and recipe.name in PUBLISHED:
+            recipe = as_published(recipe)
+        elif self.setup.as_published:
+            recipe = apply_settings(recipe, ["augment.detector_noise=0"], TYPES)
         own = RECIPES[recipe.name].sampler.pairs == row.recipe.sampler.pairs
         if self.setup.batch is not None and own:  # a batch that the plan varies stays
             recipe = apply_settings(recipe, [f"sampler.pairs={self.setup.batch}"], TYPES)
@@ -185,7 +196,7 @@ class _Work:
             self.conditions,
             seeds=self.setup.seeds,
             tests=tests,
-            shares=TENTHS if self.plan.form in ("run", "gradients") else SHARES,
+            shares=SHARES_OF.get(self.plan.form, SHARES),
             page=write_study_page,
             dry=dry,
             progress=self.progress,
@@ -194,6 +205,10 @@ class _Work:
         return table, arms
 
     def page(self, places: Sequence[Data], photos: Photos) -> PaperPage:
+        if self.plan.form == "images":
+            parts = (self.plan, self.recipe, places, self.tests, self.study, self.conditions, self.progress)
+            made = embeddings(*parts)
+            return PaperPage(self.plan, made, self._conditions(places), made.notes)
         sets, unfinished = [], list[tuple[str, str]]()
         for group in self.groups(places) if places and self.plan.trained else ():
             table, arms = self.run(group)
@@ -201,7 +216,10 @@ class _Work:
             unfinished += [(trial.name, trial.failed or "not finished yet") for trial in table.unfinished]
         ours = Ours(self.plan, tuple(sets), self._by_hand(sets))
         made = self._make(ours, photos)
-        return PaperPage(self.plan, made, self._conditions(ours), (*made.notes, *_remarks(ours)), tuple(unfinished))
+        trained_on = [trained.name for trained in sets]
+        return PaperPage(
+            self.plan, made, self._conditions(trained_on), (*made.notes, *_remarks(ours)), tuple(unfinished)
+        )
 
     def _trained(
         self, group: tuple[list[Data], list[str | Path], Path], table: Table, arms: Mapping[str, Arm]
@@ -248,6 +266,8 @@ class _Work:
             return on_photos.models(ours, photos, self.folder, conditions, self.progress)
         if form == "poses":
             return on_photos.poses(ours, photos, self.folder, conditions, self.progress)
+        if form == "gradients":
+            return weights.gradient_figures(ours, self.folder, conditions, self.progress)
         if form == "matches":
             return on_photos.plane_matches(ours, photos, conditions, self.progress)
         if form in _OF_WEIGHTS:
@@ -263,14 +283,14 @@ class _Work:
         panels = pictures.get(form, scores.picture_of_scores)(ours)
         return Made((scores.score_table(ours),), tuple(panels), columns=2 if form == "bars" else 3)
 
-    def _conditions(self, ours: Ours) -> dict[str, Any]:
-        if not ours.sets:
+    def _conditions(self, trained_on: Sequence[object]) -> dict[str, Any]:
+        if not trained_on:
             return {}
         recipes = [self.recipe(row) for row in self.plan.trained]
         batches = sorted({recipe.sampler.pairs for recipe in recipes})
         return {
             "recipes": "; ".join(dict.fromkeys(recipe.form for recipe in recipes)),
-            "trained on": ", ".join(trained.name for trained in ours.sets),
+            "trained on": ", ".join(map(str, trained_on)),
             "pairs": f"{self.setup.pairs:,}",
             "batch": ", ".join(map(str, batches)),
             "seeds": ", ".join(map(str, self.setup.seeds)),
@@ -281,7 +301,7 @@ class _Work:
         """The plan, and what is still to be trained with its cost."""
         costs: dict[str, list[ArmCost]] = {}
         sentences = []
-        if places and self.setup.pairs is not None and self.plan.trained:
+        if places and self.setup.pairs is not None and self.plan.trained and self.plan.form != "images":
             for group in self.groups(places):
                 table, arms = self.run(group, dry=True)
                 if table.cost is not None:

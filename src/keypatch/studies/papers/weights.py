@@ -15,8 +15,11 @@ from keypatch.losses import Described, Hardest
 from keypatch.losses.gradient_modulation import angles
 from keypatch.networks import choose_device, prepare
 from keypatch.patches import PatchSet, PatchSource
+from keypatch.progress import Progress
 from keypatch.reports.protocols import LOG
 from keypatch.sampling import RandomPairs
+from keypatch.studies.gradients.study import GradientsSetup, study_gradients
+from keypatch.studies.gradients.table import HEADS, spread, table_of
 from keypatch.studies.papers.drawing import Floats, Line, Panel
 from keypatch.studies.papers.functions import hynet_slopes, sdgmnet_figure_2
 from keypatch.studies.papers.ours import Grid, Made, Ours, TrainedSet, headline_places, score_table
@@ -203,6 +206,40 @@ def statistics_table(ours: Ours, conditions: Conditions) -> Made:
         panels.append(Panel(title, "share of the run", f"{title}{unit}", tuple(lines)))
     head = ("", "", *(f"{epoch / 2:g} %" for epoch in EPOCHS))
     return Made((Grid("Statistics at shares of the run", head, tuple(rows)),), tuple(panels), columns=4)
+
+
+def gradient_figures(ours: Ours, folder: Path, conditions: Conditions, progress: Progress) -> Made:
+    """AdaSample's figure 2: probabilities by distance and by gradient at the end, or their correlation on the way."""
+    runs = {row.label: run for trained in ours.sets for row in ours.plan.trained for run in trained.runs(row)[:1]}
+    tests = [test.data for trained in ours.sets for test in trained.tests if isinstance(test.data, PatchSet)]
+    if not tests:
+        raise KeypatchError(f"{ours.plan.name} measures pairs of a patch set. Name one with --test.")
+    setup = GradientsSetup(pairs=min(256, tests[0].classes().count))
+    found = study_gradients(
+        list(runs.values()), tests[0], folder / "gradients", setup, device=conditions.device, progress=progress
+    )
+    names = {run.name: label for label, run in runs.items()}
+    if ours.plan.place.endswith("(b)"):
+        lines = []
+        for run in found.runs():
+            measured = found.checkpoints(run)
+            for kind, of in (("positive", "theta+^2 alone"), ("full", "whole hinge")):
+                y = [spread(each, kind).mean for each in measured.values()]
+                lines.append(Line(f"{names[run]}, {of}", [float(pairs or 0) for pairs in measured], y, "sweep"))
+        level = {"the text: above 0.8": 0.8}
+        panels = [Panel("", "pairs trained on", "Pearson's correlation", tuple(lines), level)]
+    else:
+        panels = []
+        for run in found.runs():
+            last = list(found.checkpoints(run).values())[-1][0]
+            x = np.array(last.angles) / (np.sum(last.angles) or 1.0)
+            for norms, of in ((last.positive_norms, "theta+^2 alone"), (last.full_norms, "whole hinge")):
+                y = np.array(norms) / (np.sum(norms) or 1.0)
+                line = Line(of, x, y, "points")
+                equal = Line("equal", [0, float(x.max())], [0, float(x.max())], colour="0.5")
+                panels.append(Panel(f"{names[run]}: {of}", "probability by distance", "by gradient", (line, equal)))
+    table = Grid("Correlations", HEADS, tuple((names.get(row[0], row[0]), *row[1:]) for row in table_of(found)))
+    return Made((table,), tuple(panels), columns=2)
 
 
 def _by_share(run: Path) -> Mapping[float, dict[str, float]]:
