@@ -123,6 +123,7 @@ _HOME = {
     "Matches": "matching.matches",
     "Matching": "matching.matching",
     "MethodsSetup": "studies.methods",
+    "PaperSetup": "studies.papers.study",
     "Parallel": "engines.options",
     "PatchSet": "patches.patch_set",
     "PhotoPairs": "building.pairs",

@@ -234,8 +234,7 @@ def gradient_figures(ours: Ours, folder: Path, conditions: Conditions, progress:
             last = list(found.checkpoints(run).values())[-1][0]
             x = np.array(last.angles) / (np.sum(last.angles) or 1.0)
             for norms, of in ((last.positive_norms, "theta+^2 alone"), (last.full_norms, "whole hinge")):
-                y = np.array(norms) / (np.sum(norms) or 1.0)
-                line = Line(of, x, y, "points")
+                line = Line(of, x, np.array(norms) / (np.sum(norms) or 1.0), "points")
                 equal = Line("equal", [0, float(x.max())], [0, float(x.max())], colour="0.5")
                 panels.append(Panel(f"{names[run]}: {of}", "probability by distance", "by gradient", (line, equal)))
     table = Grid("Correlations", HEADS, tuple((names.get(row[0], row[0]), *row[1:]) for row in table_of(found)))
