@@ -1,7 +1,7 @@
 """The figures of studies, drawn by matplotlib: scores on the way of a run, and against what a sweep varies."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ BEST = 12  # more curves than these and those of the papers nobody can tell apar
 COLOURS = 10  # of matplotlib's tab10; the next ones repeat them with another stroke and marker
 STYLES = (("-", "o"), ("--", "s"), (":", "^"))
 LEGEND = 120  # letters in a row of the legend
+TICKS = 8
 LOGARITHMIC = 20  # times the smallest number: from there on the axis is logarithmic
 
 
@@ -75,10 +76,7 @@ def draw_sweep(path: Path, table: Table) -> None:
         for panel, column in zip(panels, table.headlines, strict=True):
             for number, (name, curve) in enumerate(curves.items()):
                 _draw_curve(panel, name, curve, across, column, number)
-            numbers = [number_of(line.varied[across]) for line in lines if across in line.varied]
-            if min(numbers) > 0 and max(numbers) >= LOGARITHMIC * min(numbers):
-                panel.set_xscale("log")
-            panel.set_xlabel(across)
+            _finish_axis(panel, across, {line.varied[across] for line in lines if across in line.varied})
         if len(curves) > 1:
             figure.legend(
                 *panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=in_a_row, frameon=False
@@ -125,7 +123,19 @@ def _draw_curve(panel: Any, name: str, curve: Sequence[Line], across: str, colum
         ends = [min(each) for each in scores], [max(each) for each in scores]
         panel.fill_between(numbers, *ends, color=style["color"], alpha=0.15, linewidth=0)
         for x, each in zip(numbers, scores, strict=True):
-            panel.plot([x] * len(each), each, ".", color=style["color"], markersize=3)
+            panel.plot([x] * len(each), each, "o", color=style["color"], markersize=2.5)
+
+
+def _finish_axis(panel: Any, across: str, values: Collection[str]) -> None:
+    """Ticks at the values, where they are few."""
+    numbers = sorted({number_of(value): value for value in values}.items())
+    smallest, largest = numbers[0][0], numbers[-1][0]
+    if smallest > 0 and largest >= LOGARITHMIC * smallest:
+        panel.set_xscale("log")
+    if len(numbers) <= TICKS:
+        panel.set_xticks([number for number, _ in numbers], [value for _, value in numbers])
+        panel.set_xticks([], minor=True)
+    panel.set_xlabel(across)
 
 
 def _draw_arms(panel: Any, lines: Sequence[Line], column: Column) -> None:
