@@ -12,12 +12,14 @@ from keypatch.files import write_atomically
 from keypatch.reports.published import published_recipes
 from keypatch.studies.page import heading, lines_in_order, number_of
 from keypatch.studies.table import Column, Line, Table, mean_over_seeds
+from keypatch.studies.verdicts import Compared
 
 BEST = 12  # more curves than these and those of the papers nobody can tell apart
 COLOURS = 10  # of matplotlib's tab10; the next ones repeat them with another stroke and marker
 STYLES = (("-", "o"), ("--", "s"), (":", "^"))
 LEGEND = 120  # letters in a row of the legend
 TICKS = 8
+COLOUR_OF_VERDICT = {"seen": "C2", "contradicted at this budget": "C3"}  # green and red; grey: not told apart
 LOGARITHMIC = 20  # times the smallest number: from there on the axis is logarithmic
 
 
@@ -85,6 +87,28 @@ def draw_sweep(path: Path, table: Table) -> None:
         panel.set_title(_titled(column), loc="left", fontsize="medium")
         panel.grid(alpha=0.3)
         panel.spines[["top", "right"]].set_visible(False)
+    _save(figure, path)
+
+
+def draw_differences(path: Path, compared: Sequence[Compared]) -> None:
+    """A panel per column: what each method gains over its control, every seed, the mean and its 95 % interval."""
+    figure = _matplotlib()(figsize=(13, 1.2 + 0.42 * len(compared)), layout="constrained")
+    panels = figure.subplots(1, len(compared[0].differences), sharey=True, squeeze=False)[0]
+    for number, panel in enumerate(panels):
+        for place, each in enumerate(compared):
+            difference = each.differences[number]
+            colour = COLOUR_OF_VERDICT.get(each.verdict, "0.5")
+            low, high = (100 * end for end in difference.interval)
+            panel.plot([low, high], [place, place], "-", color=colour)
+            panel.plot([100 * gain for gain in difference.gains], [place] * len(difference.gains), ".", color=colour)
+            panel.plot([100 * difference.mean], [place], "o", color=colour)
+        panel.axvline(0, color="0.3", linewidth=0.8)
+        panel.set_title(f"gain, {heading(compared[0].differences[number].column)}", loc="left", fontsize="medium")
+        panel.grid(alpha=0.3)
+        panel.spines[["top", "right"]].set_visible(False)
+    panels[0].set_yticks(range(len(compared)), [f"{each.method}\nagainst {each.control}" for each in compared])
+    panels[0].tick_params(axis="y", labelsize="small")
+    panels[0].set_ylim(len(compared) - 0.5, -0.5)
     _save(figure, path)
 
 
