@@ -1,4 +1,4 @@
-"""`keypatch study methods`; what it does is tested with the function behind it."""
+"""`keypatch study`; what its commands do is tested with the functions behind them."""
 
 from collections.abc import Callable
 from dataclasses import fields
@@ -7,12 +7,14 @@ from pathlib import Path
 
 import numpy as np
 
-from keypatch.cli.study import methods, ubc
+from keypatch.cli.study import compare, methods, sweep, ubc
 from keypatch.patches import open_patches
 from keypatch.patches.phototour import write_phototour
 from keypatch.studies.methods import MethodsSetup, study_methods
+from keypatch.studies.sweep import study_sweep
 from keypatch.studies.table import PAPERS_LIST
 from keypatch.studies.ubc.study import study_ubc
+from keypatch.studies.verdicts import study_compare
 
 THIN = ["--batch", 32, "--set", "network.width=4", "--set", "network.dim=16", "--threads", 1, "--compile", "off"]
 
@@ -41,7 +43,10 @@ def test_a_dry_study_names_what_is_missing_and_writes_nothing(
 ) -> None:
     shown = keypatch(*words(phototour, tmp_path / "study"), "--dry")
     assert shown.code == 0
-    assert [line.split(":")[0] for line in shown.out.splitlines()] == ["hardnet-0", "sosnet-0"]
+    lines = shown.out.splitlines()
+    assert [line.split(":")[0] for line in lines[:2]] == ["hardnet-0", "sosnet-0"]
+    assert lines[2].split() == ["to", "do", "runs", "pairs", "pairs/s", "core-hours"]
+    assert lines[-1].startswith("2 runs, 256 pairs, about ")
     assert not (tmp_path / "study").exists()
 
 
@@ -65,6 +70,34 @@ def test_the_command_takes_the_arguments_of_its_function() -> None:
     of_the_function = set(signature(study_methods).parameters) - {"setup", "conditions", "progress"}
     of_the_setup = {field.name for field in fields(MethodsSetup)}
     assert options == of_the_function | of_the_setup | {"device", "precision", "compile", "threads", "cache_gradients"}
+
+
+def test_a_sweep_is_printed_in_the_order_of_its_values_and_its_arms_are_compared(
+    keypatch: Callable, phototour: Path, tmp_path: Path
+) -> None:
+    usual = words(phototour, tmp_path / "study")
+    usual = ["study", "sweep", "hardnet", *usual[2 : usual.index("--batch")], "--set", "sampler.pairs=32", *THIN[2:]]
+    shown = keypatch(*usual, "--vary", "loss.margin=2,0.5", "--seeds", "0,1")
+    assert shown.code == 0, shown.err
+    lines = shown.out.splitlines()
+    assert [line.split()[:2] for line in lines[1:3]] == [["hardnet", "loss.margin=0.5"], ["hardnet", "loss.margin=2"]]
+    assert lines[-1].startswith(f"Written: {tmp_path / 'study' / 'table.md'}")
+    told = keypatch("study", "compare", tmp_path / "study", "hardnet loss.margin=0.5", "hardnet loss.margin=2")
+    assert told.code == 0, told.err
+    assert told.out.splitlines()[1].startswith("small m50 FPR95 %")
+    assert "Seeds: 0, 1." in told.out and "Verdict: " in told.out
+    refused = keypatch(*usual, "--vary", "loss.margn=1,2")
+    assert refused.code == 2
+    assert 'Did you mean "margin"' in refused.err
+    assert keypatch(*usual, "--seeds", "0;1").code == 2
+
+
+def test_sweep_and_compare_take_the_arguments_of_their_functions() -> None:
+    renamed = {"test": "tests", "column": "columns"}
+    how = {"device", "precision", "compile", "threads", "cache_gradients", "keep"}
+    for command, function, more in ((sweep, study_sweep, how), (compare, study_compare, set())):
+        options = {renamed.get(name, name) for name in signature(command).parameters}
+        assert options == (set(signature(function).parameters) - {"conditions", "progress"}) | more
 
 
 def test_the_six_splits_are_printed_in_percent_and_written(keypatch: Callable, phototour: Path, tmp_path: Path) -> None:

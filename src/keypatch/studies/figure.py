@@ -1,7 +1,7 @@
 """The figures of studies, drawn by matplotlib: scores on the way of a run, and against what a sweep varies."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +12,14 @@ from keypatch.files import write_atomically
 from keypatch.reports.published import published_recipes
 from keypatch.studies.page import heading, lines_in_order, number_of
 from keypatch.studies.table import Column, Line, Table, mean_over_seeds
+from keypatch.studies.verdicts import Compared
 
 BEST = 12  # more curves than these and those of the papers nobody can tell apart
 COLOURS = 10  # of matplotlib's tab10; the next ones repeat them with another stroke and marker
 STYLES = (("-", "o"), ("--", "s"), (":", "^"))
 LEGEND = 120  # letters in a row of the legend
+TICKS = 8
+COLOUR_OF_VERDICT = {"seen": "C2", "contradicted at this budget": "C3"}  # green and red; grey: not told apart
 LOGARITHMIC = 20  # times the smallest number: from there on the axis is logarithmic
 
 
@@ -75,10 +78,7 @@ def draw_sweep(path: Path, table: Table) -> None:
         for panel, column in zip(panels, table.headlines, strict=True):
             for number, (name, curve) in enumerate(curves.items()):
                 _draw_curve(panel, name, curve, across, column, number)
-            numbers = [number_of(line.varied[across]) for line in lines if across in line.varied]
-            if min(numbers) > 0 and max(numbers) >= LOGARITHMIC * min(numbers):
-                panel.set_xscale("log")
-            panel.set_xlabel(across)
+            _finish_axis(panel, across, {line.varied[across] for line in lines if across in line.varied})
         if len(curves) > 1:
             figure.legend(
                 *panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=in_a_row, frameon=False
@@ -87,6 +87,28 @@ def draw_sweep(path: Path, table: Table) -> None:
         panel.set_title(_titled(column), loc="left", fontsize="medium")
         panel.grid(alpha=0.3)
         panel.spines[["top", "right"]].set_visible(False)
+    _save(figure, path)
+
+
+def draw_differences(path: Path, compared: Sequence[Compared]) -> None:
+    """A panel per column: what each method gains over its control, every seed, the mean and its 95 % interval."""
+    figure = _matplotlib()(figsize=(13, 1.2 + 0.42 * len(compared)), layout="constrained")
+    panels = figure.subplots(1, len(compared[0].differences), sharey=True, squeeze=False)[0]
+    for number, panel in enumerate(panels):
+        for place, each in enumerate(compared):
+            difference = each.differences[number]
+            colour = COLOUR_OF_VERDICT.get(each.verdict, "0.5")
+            low, high = (100 * end for end in difference.interval)
+            panel.plot([low, high], [place, place], "-", color=colour)
+            panel.plot([100 * gain for gain in difference.gains], [place] * len(difference.gains), ".", color=colour)
+            panel.plot([100 * difference.mean], [place], "o", color=colour)
+        panel.axvline(0, color="0.3", linewidth=0.8)
+        panel.set_title(f"gain, {heading(compared[0].differences[number].column)}", loc="left", fontsize="medium")
+        panel.grid(alpha=0.3)
+        panel.spines[["top", "right"]].set_visible(False)
+    panels[0].set_yticks(range(len(compared)), [f"{each.method}\nagainst {each.control}" for each in compared])
+    panels[0].tick_params(axis="y", labelsize="small")
+    panels[0].set_ylim(len(compared) - 0.5, -0.5)
     _save(figure, path)
 
 
@@ -125,7 +147,19 @@ def _draw_curve(panel: Any, name: str, curve: Sequence[Line], across: str, colum
         ends = [min(each) for each in scores], [max(each) for each in scores]
         panel.fill_between(numbers, *ends, color=style["color"], alpha=0.15, linewidth=0)
         for x, each in zip(numbers, scores, strict=True):
-            panel.plot([x] * len(each), each, ".", color=style["color"], markersize=3)
+            panel.plot([x] * len(each), each, "o", color=style["color"], markersize=2.5)
+
+
+def _finish_axis(panel: Any, across: str, values: Collection[str]) -> None:
+    """Ticks at the values, where they are few."""
+    numbers = sorted({number_of(value): value for value in values}.items())
+    smallest, largest = numbers[0][0], numbers[-1][0]
+    if smallest > 0 and largest >= LOGARITHMIC * smallest:
+        panel.set_xscale("log")
+    if len(numbers) <= TICKS:
+        panel.set_xticks([number for number, _ in numbers], [value for _, value in numbers])
+        panel.set_xticks([], minor=True)
+    panel.set_xlabel(across)
 
 
 def _draw_arms(panel: Any, lines: Sequence[Line], column: Column) -> None:

@@ -14,6 +14,7 @@ from keypatch.patches.phototour import PATCH_SIDE, write_phototour
 from keypatch.patches.sources import SOURCES
 
 HELD_OUT = "held-out"
+LEFT = f" without {HELD_OUT}"  # of the name of what is left
 MATCHES = 4000  # of the pair lists at most, and as many other pairs
 SEED = 0
 
@@ -49,7 +50,7 @@ def hold_out(source: PatchSet | JoinedSets, share: float) -> tuple[PatchSet, Pat
     card = {"about": f"a share of {share:g} of the points of {source.name}, drawn with seed {SEED}"}
     card |= {SOURCES: source.card[SOURCES]} if SOURCES in source.card else {}
     return (
-        replace(source, name=f"{source.name} without {HELD_OUT}", point_id=alone),
+        replace(source, name=f"{source.name}{LEFT}", point_id=alone),
         PatchSet(HELD_OUT, source.take(np.flatnonzero(held)), source.point_id[held], images, card=card),
     )
 

@@ -17,6 +17,7 @@ from keypatch.studies.table import Column, Line, Table, mean_over_seeds, ranks
 
 DECIMALS = {"spread.m1": 3, "spread.dm2": 2}
 WITHOUT_FIGURE = ("scale_aware",)  # its paper's figures on these sets are not at hand: no place in the papers' order
+WIDE = 16  # scores of a test set that stand beside each other; more stand below each other
 SHOWN = ("rank1", "spread.dm2", "rank1.e", "rank1.h", "rank1.t", "verification.ap", "matching.map", "retrieval.map")
 
 
@@ -172,10 +173,16 @@ def _papers(table: Table) -> list[list[str]]:
 
 
 def _every_score(table: Table, lines: Sequence[Line]) -> dict[str, tuple[list[str], list[list[str]]]]:
-    """The names of a test set's scores, as result files have them, and a row for each recipe."""
+    """By test set a head and rows: an arm each, or a score each where there are many; named as result files do."""
     scores = {}
     for test in dict.fromkeys(column.test for column in table.columns):
         columns = [column for column in table.columns if column.test == test]
-        rows = [[line.label, *(cell(column, line.scores(column)) for column in columns)] for line in lines]
-        scores[test] = [column.score for column in columns], rows
+        cells = [[cell(column, line.scores(column)) for column in columns] for line in lines]
+        names, labels = [column.score for column in columns], [line.label for line in lines]
+        if len(names) > WIDE:
+            rows = [[name, *row] for name, row in zip(names, zip(*cells, strict=True), strict=True)]
+            scores[test] = ["score", *labels], rows
+        else:
+            rows = [[label, *row] for label, row in zip(labels, cells, strict=True)]
+            scores[test] = ["arm", *names], rows
     return scores

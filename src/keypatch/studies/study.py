@@ -19,7 +19,7 @@ from keypatch.patches.patch_set import JoinedSets
 from keypatch.progress import Callback, Progress
 from keypatch.provenance import provenance
 from keypatch.studies.cost import Cost, estimate
-from keypatch.studies.held_out import HELD_OUT, hold_out, keep_held_out
+from keypatch.studies.held_out import HELD_OUT, LEFT, hold_out, keep_held_out
 from keypatch.studies.page import write_study_page
 from keypatch.studies.rows import STUDY, Milestone, Trial, load_trial, load_trials, read_conditions
 from keypatch.studies.scoring import TestData, check_same_tests, open_tests, open_training, repeated
@@ -103,8 +103,8 @@ class StudyPlan:
     def common(self) -> dict[str, Any]:
         """What all rows of the folder have in common, as study.json holds it."""
         how = {name: getattr(self.conditions, name) for name in ("device", "precision", "compile", "threads")}
-        data = {"data": self.source.name, "data_hash": sha256(self.source.point_id.tobytes()).hexdigest()}
-        return {**data, **self.equal, **how}
+        data_hash = sha256(self.source.point_id.tobytes()).hexdigest()
+        return {"data": self.source.name.removesuffix(LEFT), **self.equal, "data_hash": data_hash, **how}
 
     def begin(self) -> None:
         for folder in (self.rows_folder, self.folder / "runs"):
@@ -271,7 +271,7 @@ def _reached(file: Path, share: float) -> Milestone:
 def check_conditions(folder: Path, conditions: Mapping[str, Any]) -> None:
     """Rows may be added to a study, but only under the conditions of those it has."""
     before = {name: value for name, value in read_conditions(folder).items() if name not in STUDY.head()}
-    for name in [*conditions, *before] if before else []:
+    for name in dict.fromkeys([*before, *conditions]) if before else ():
         if before.get(name) != conditions.get(name):
             raise KeypatchError(
                 f"{folder} holds a study with {name} = {before.get(name)}, not {conditions.get(name)}. Rows must be "
