@@ -29,6 +29,7 @@ class Line:
     low: Sequence[float] | Floats | None = None
     high: Sequence[float] | Floats | None = None
     colour: int | str | None = None  # of matplotlib's tab10; the next one unless given
+    mark: int = 0  # of "marks"
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,7 @@ def draw_panels(path: Path, panels: Sequence[Panel], title: str = "", columns: i
     for panel, axis in zip(panels, axes, strict=False):
         _draw(panel, axis, figure)
     with write_atomically(path) as file:
-        figure.savefig(file, format="png", dpi=130)
+        figure.savefig(file, format="png", dpi=130, bbox_inches="tight")
 
 
 def _draw(panel: Panel, axis: Any, figure: Any) -> None:
@@ -98,7 +99,7 @@ def _draw_bars(line: Line, axis: Any, colour: str, number: int, count: int) -> N
 
 
 def _draw_line(line: Line, axis: Any, colour: str, number: int) -> None:
-    mark = _MARKS[(number - 1) % len(_MARKS)]
+    mark = _MARKS[(line.colour if isinstance(line.colour, int) else number - 1) % len(_MARKS)]
     label = line.label or None
     if line.look == "line":
         stroke = _STROKES[(number - 1) // 10 % len(_STROKES)]
@@ -110,7 +111,7 @@ def _draw_line(line: Line, axis: Any, colour: str, number: int) -> None:
     elif line.look == "printed":  # hollow, so that nobody takes them for measured
         axis.plot(line.x, line.y, "*", color=colour, markersize=11, markerfacecolor="none", label=label)
     elif line.look == "marks":
-        axis.plot(line.x, line.y, mark, color=colour, markersize=4.5, markeredgecolor="white", label=label)
+        axis.plot(line.x, line.y, _MARKS[line.mark], color=colour, markersize=6, markeredgewidth=0, label=label)
     elif line.look == "filled":
         axis.fill_between(line.x, line.y, color=colour, alpha=0.25, linewidth=0, label=label)
     elif line.look == "arrows":
@@ -125,7 +126,7 @@ def _draw_line(line: Line, axis: Any, colour: str, number: int) -> None:
 
 
 def _spread(line: Line) -> Floats | None:
-    if line.low is None or line.high is None:
+    if line.low is None or line.high is None or np.array_equal(line.low, line.high, equal_nan=True):
         return None
     y = np.asarray(line.y, dtype=np.float64)
     return np.stack([y - line.low, np.asarray(line.high) - y]).clip(min=0)
@@ -163,7 +164,11 @@ def _finish(panel: Panel, axis: Any) -> None:
         axis.grid(alpha=0.3)
         axis.set_axisbelow(True)
     axis.spines[["top", "right"]].set_visible(False)
-    if any(line.label for line in panel.lines) or panel.levels:
+    named = sum(bool(line.label) for line in panel.lines) + len(panel.levels)
+    if named > 6:  # below, where it hides nothing
+        depth = -0.32 if axis.get_xticklabels()[:1] and axis.get_xticklabels()[0].get_rotation() else -0.17
+        axis.legend(fontsize="x-small", loc="upper center", bbox_to_anchor=(0.5, depth), ncols=3, frameon=False)
+    elif named:
         axis.legend(fontsize="small", framealpha=0.85)
 
 

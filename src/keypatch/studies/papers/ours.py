@@ -145,12 +145,28 @@ def score_table(ours: Ours) -> Grid:
     """Ours at the end of the runs, and what is printed, side by side."""
     columns, several = places(ours), len(ours.sets) > 1
     printed, missing = _printed_heads(ours.plan), _missing(ours.plan, columns)
+    best = [f"mean of the {ours.plan.best} best moments"] if ours.plan.best else []
     rows = []
     for row in ours.plan.rows:
         cells = [_cell(ours, row, place) for place in columns] + [NOT_RUN] * len(missing)
+        cells += [_best_cell(ours, row)] if best else []
         rows.append((row.label, *cells, *(_printed_cell(row, head) for head in printed)))
-    heads = [place.heading(several) for place in columns] + missing
+    heads = [place.heading(several) for place in columns] + missing + best
     return Grid("", ("", *(f"ours, {head}" for head in heads), *printed), tuple(rows))
+
+
+def _best_cell(ours: Ours, row: Row) -> str:
+    """The mean over seeds of the mean of the best moments of each run, by the usual scores of the test sets."""
+    chosen, found = headline_places(ours), []
+    for trained in ours.sets:
+        columns = [place.column for place in chosen if place.trained_on == trained.name]
+        for trial in trained.trials.get(row.label, ()):
+            moments = [
+                float(np.mean([_score(each.scores.get(column.test, {}), column.score) for column in columns]))
+                for each in trial.milestones
+            ]
+            found.append(float(np.mean(sorted(moments)[: ours.plan.best])))
+    return text_of(chosen[0].column.score, mean_over_seeds(found)) if found and chosen else NOT_RUN
 
 
 def _missing(plan: Plan, columns: Sequence[Place]) -> list[str]:
@@ -374,7 +390,7 @@ def picture_of_tasks(ours: Ours) -> list[Panel]:
                 part = Place(place.trained_on, Column(place.column.test, f"{task}.{level}.{end}"))
                 values = [100 * mean_over_seeds(at_the_end(ours, row, part) or [math.nan]) for row in rows]
                 shift = [each - 0.15 + 0.3 * number for each in x] if len(_PARTS[task]) > 1 else x
-                lines.append(Line(f"{name}, {of}", shift, values, "marks", colour=colour))
+                lines.append(Line(f"{name}, {of}", shift, values, "marks", colour=colour, mark=number))
         title = f"{find_score(task).title}, {place.column.test}"
         labels = tuple(f"{row.label} {mean:.1f}" for row, mean in zip(rows, means, strict=True))
         panels.append(Panel(title, "", _axis(task), tuple(lines), ticks=labels))

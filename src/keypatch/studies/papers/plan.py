@@ -84,6 +84,7 @@ class Plan:
     axis: str = ""  # the x axis of a sweep
     log: bool = False  # that axis
     ticks: tuple[str, ...] = ()  # its places 0, 1, 2, ... by name
+    best: int = 0  # the paper's figures are means of so many best moments of a run, chosen on the test sets
     each: bool = False  # trained on each training set by itself
     lines: Mapping[str, str] | None = None  # printed values that the figure shows as lines, by what they are of
     says: tuple[str, ...] = ()  # what the text prints about it

@@ -118,7 +118,11 @@ TABLE_5 = Plan(
     PAIRS,
     "pairs",
     log=True,
-    notes=("Ours are the last weights, and beside them the mean of the moments scored.",),
+    best=3,
+    notes=(
+        "Ours are the last weights, and beside them the mean of the three best of ten moments of the run, chosen on "
+        "the test sets as the paper's ten best epochs are.",
+    ),
 )
 
 FIGURE_2 = Plan(

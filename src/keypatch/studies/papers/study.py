@@ -196,7 +196,7 @@ class _Work:
             self.conditions,
             seeds=self.setup.seeds,
             tests=tests,
-            shares=SHARES_OF.get(self.plan.form, SHARES),
+            shares=TENTHS if self.plan.best else SHARES_OF.get(self.plan.form, SHARES),
             page=write_study_page,
             dry=dry,
             progress=self.progress,
@@ -281,7 +281,7 @@ class _Work:
             "bars": scores.picture_of_tasks,
         }
         panels = pictures.get(form, scores.picture_of_scores)(ours)
-        return Made((scores.score_table(ours),), tuple(panels), columns=2 if form == "bars" else 3)
+        return Made((scores.score_table(ours),), tuple(panels), columns=3)
 
     def _conditions(self, trained_on: Sequence[object]) -> dict[str, Any]:
         if not trained_on:

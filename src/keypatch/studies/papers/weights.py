@@ -102,10 +102,13 @@ def similarity_histograms(ours: Ours, conditions: Conditions) -> Made:
     return Made((score_table(ours), overlap), tuple(panels), columns=2)
 
 
-def measure_angles(run: Path, source: PatchSource, row: Row, device: str) -> Floats:
-    """theta+ and theta- (2, n) in radians of random batches of the training set, as the recipe mines negatives."""
+def measure_angles(run: Path, source: PatchSource, row: Row, device: str, *, training: bool = False) -> Floats:
+    """theta+ and theta- (2, n) in radians of random batches of the training set, as the recipe mines negatives.
+
+    `training`: with dropout and the moments of the batch, as the loss sees them; augmentation is left out.
+    """
     assert row.recipe is not None
-    network = load_network(milestone_path(run, 1.0))[1].to(choose_device(device)).eval()
+    network = load_network(milestone_path(run, 1.0))[1].to(choose_device(device)).train(training)
     place = next(network.parameters()).device
     classes = source.classes()
     batch = min(BATCH, classes.count)
@@ -153,7 +156,7 @@ def modulation(ours: Ours, conditions: Conditions) -> Made:
             state = {
                 name: torch.tensor(value, dtype=torch.float64) for name, value in read_statistics(run)[-1][1].items()
             }
-            theta = measure_angles(run, trained.source, row, conditions.device)
+            theta = measure_angles(run, trained.source, row, conditions.device, training=True)
             seen = {"positive": theta[0], "negative": theta[1], "r": theta[0] - theta[1]}
             return Made((score_table(ours),), tuple(sdgmnet_figure_2(state, seen)), columns=2)
     return Made(panels=tuple(sdgmnet_figure_2()), columns=2, notes=("The distributions of angles: not run.",))
