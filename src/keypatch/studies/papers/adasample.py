@@ -66,9 +66,12 @@ TABLE_2 = Plan(
     tuple(row for lam in (1, 2, 5, 10, 20, None) for row in _of_lambda(lam)),
     "lambda, which drives the choice of positives, and the loss: angular (AHT) or Euclidean (HT)",
     STRIPS,
-    "lambda (infinity, always the farthest positive, stands at 40)",
+    "lambda (infinity at 40)",
     log=True,
-    notes=("Neither the training set nor the split of this table is stated.",),
+    notes=(
+        "Neither the training set nor the split of this table is stated. Lambda to infinity is always the farthest "
+        "positive.",
+    ),
 )
 
 TABLE_3 = Plan(

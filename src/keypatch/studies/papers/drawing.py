@@ -12,7 +12,7 @@ from keypatch.errors import MissingExtra
 from keypatch.files import write_atomically
 
 Floats = NDArray[np.float64]
-Look = Literal["line", "sweep", "points", "printed", "filled", "bars", "marks", "arrows"]
+Look = Literal["line", "sweep", "dots", "points", "printed", "filled", "bars", "marks", "arrows"]
 
 _MARKS = ("o", "s", "^", "D", "v", "P")
 _STROKES = ("-", "--", "-.", ":")
@@ -106,6 +106,8 @@ def _draw_line(line: Line, axis: Any, colour: str, number: int) -> None:
         axis.plot(line.x, line.y, color=colour, linestyle=stroke, label=label)
     elif line.look == "sweep":
         axis.errorbar(line.x, line.y, _spread(line), color=colour, marker=mark, markersize=5, capsize=3, label=label)
+    elif line.look == "dots":
+        axis.errorbar(line.x, line.y, _spread(line), color=colour, fmt=mark, markersize=7, capsize=4, label=label)
     elif line.look == "points":
         axis.plot(line.x, line.y, ".", color=colour, markersize=4, alpha=0.6, label=label)
     elif line.look == "printed":  # hollow, so that nobody takes them for measured

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,6 +19,7 @@ from keypatch.studies.table import Column, headlines_of, mean_over_seeds
 from keypatch.studies.ubc.table import SETS, SPLITS
 
 NOT_RUN = "not run"
+PRINTED = "printed (the paper's data and budget)"
 GAP = "retrieval.gap"  # SDGMNet's figure 6(d): how much easy patches are ahead of tough ones
 _LEVELS = {"e": ("easy", "C2"), "h": ("hard", "C1"), "t": ("tough", "C3")}
 _MOST = 6  # panels of a picture
@@ -242,11 +243,16 @@ def unit_of(score: str) -> float:
 
 
 def picture_of_scores(ours: Ours) -> list[Panel]:
-    """Bars of the rows, a panel for each column; of the six splits one, of their mean."""
+    """Dots of the rows, a panel for each column; of the six splits one, of their mean."""
     chosen = headline_places(ours)
     if ours.plan.each and chosen:
-        return [_bars(ours, chosen, "mean of all columns" if len(chosen) > 1 else chosen[0].heading(True))]
-    return [_bars(ours, [place], place.heading(len(ours.sets) > 1)) for place in chosen[:_MOST]]
+        return _dots(ours, chosen, "mean of all columns" if len(chosen) > 1 else chosen[0].heading(True))
+    return ours_first([_dots(ours, [place], place.heading(len(ours.sets) > 1)) for place in chosen[:_MOST]])
+
+
+def ours_first(groups: Sequence[list[Panel]]) -> list[Panel]:
+    """The panels of ours, then those of printed values that need axes of their own."""
+    return [panel for place in (0, 1) for group in groups for panel in group[place : place + 1]]
 
 
 def _mean_of(ours: Ours, row: Row, chosen: Sequence[Place]) -> list[float]:
@@ -257,30 +263,25 @@ def _mean_of(ours: Ours, row: Row, chosen: Sequence[Place]) -> list[float]:
     return [float(mean) for mean in np.mean(values, axis=0)]
 
 
-def _bars(ours: Ours, chosen: Sequence[Place], title: str) -> Panel:
-    score = chosen[0].column.score
-    unit, rows = unit_of(score), ours.plan.rows
+def _dots(ours: Ours, chosen: Sequence[Place], title: str) -> list[Panel]:
+    score, rows = chosen[0].column.score, ours.plan.rows
+    unit, x = unit_of(score), list(range(len(rows)))
     found = [[unit * value for value in _mean_of(ours, row, chosen)] for row in rows]
-    height = [mean_over_seeds(values) for values in found]
-    lines = [
-        Line(
-            "ours",
-            range(len(rows)),
-            height,
-            "bars",
-            [min(values, default=math.nan) for values in found],
-            [max(values, default=math.nan) for values in found],
-        )
-    ]
-    lines += _stars(rows, list(range(len(rows))), score)
-    return Panel(title, "", _axis(score), tuple(lines), ticks=tuple(row.label for row in rows))
+    low, high = ([end(values, default=math.nan) for values in found] for end in (min, max))
+    own = Line("ours", x, [mean_over_seeds(values) for values in found], "dots", low, high)
+    stars = _stars(rows, x, score)
+    panel = Panel(title, "", _axis(score), (own, *stars), ticks=tuple(row.label for row in rows))
+    panel = replace(panel, limits=(-0.5, len(rows) - 0.5))
+    if not stars or _overlap([own], stars):
+        return [panel]
+    return [replace(panel, lines=(own,)), replace(panel, title=PRINTED, lines=tuple(stars))]
 
 
 def _stars(rows: Sequence[Row], x: Sequence[float], score: str) -> list[Line]:
     printed = {place: value for row, place in zip(rows, x, strict=True) if (value := printed_value(row, score))}
     if not printed:
         return []
-    return [Line("printed (the paper's data and budget)", list(printed), list(printed.values()), "printed", colour=3)]
+    return [Line("printed", list(printed), list(printed.values()), "printed", colour=3)]
 
 
 def _axis(score: str) -> str:
@@ -300,8 +301,8 @@ def picture_of_sweep(ours: Ours) -> list[Panel]:
     panels = []
     for group in groups:
         title = group[0].heading(len(ours.sets) > 1) if len(group) == 1 else "mean of all columns"
-        panels += _sweep(ours, group, title)
-    return panels
+        panels.append(_sweep(ours, group, title))
+    return ours_first(panels)
 
 
 def _sweep(ours: Ours, chosen: Sequence[Place], title: str) -> list[Panel]:
@@ -329,7 +330,7 @@ def _sweep(ours: Ours, chosen: Sequence[Place], title: str) -> list[Panel]:
         return [Panel(title, plan.axis, _axis(score), (*lines, *stars), levels, **kind)]  # type: ignore[arg-type]
     return [
         Panel(title, plan.axis, _axis(score), tuple(lines), levels, **kind),  # type: ignore[arg-type]
-        Panel("printed (the paper's data and budget)", plan.axis, _axis(score), tuple(stars), **kind),  # type: ignore[arg-type]
+        Panel(PRINTED, plan.axis, _axis(score), tuple(stars), **kind),  # type: ignore[arg-type]
     ]
 
 
@@ -337,9 +338,11 @@ def _overlap(ours: Sequence[Line], printed: Sequence[Line]) -> bool:
     """Whether both can be read on one axis: the printed ones are not far outside of ours."""
     if not ours:
         return True
-    own, theirs = ([value for line in lines for value in line.y] for lines in (ours, printed))
-    reach = max(own) - min(own)
-    return min(theirs) > min(own) - 2 * reach and max(theirs) < max(own) + 2 * reach
+    own, theirs = ([value for line in lines for value in line.y if not math.isnan(value)] for lines in (ours, printed))
+    if not own:
+        return True
+    reach = max(max(own) - min(own), 0.02 * abs(max(own)))
+    return bool(min(theirs) > min(own) - 2 * reach and max(theirs) < max(own) + 2 * reach)
 
 
 def picture_of_run(ours: Ours) -> list[Panel]:

@@ -281,7 +281,8 @@ class _Work:
             "bars": scores.picture_of_tasks,
         }
         panels = pictures.get(form, scores.picture_of_scores)(ours)
-        return Made((scores.score_table(ours),), tuple(panels), columns=3)
+        separate = sum(panel.title == scores.PRINTED for panel in panels)
+        return Made((scores.score_table(ours),), tuple(panels), columns=separate if 2 * separate == len(panels) else 3)
 
     def _conditions(self, trained_on: Sequence[object]) -> dict[str, Any]:
         if not trained_on:
