@@ -146,14 +146,23 @@ def score_table(ours: Ours) -> Grid:
     """Ours at the end of the runs, and what is printed, side by side."""
     columns, several = places(ours), len(ours.sets) > 1
     printed, missing = _printed_heads(ours.plan), _missing(ours.plan, columns)
+    mean = ["mean"] if ours.plan.each and len(headline_places(ours)) > 1 else []
     best = [f"mean of the {ours.plan.best} best moments"] if ours.plan.best else []
     rows = []
     for row in ours.plan.rows:
         cells = [_cell(ours, row, place) for place in columns] + [NOT_RUN] * len(missing)
         cells += [_best_cell(ours, row)] if best else []
+        cells += [_mean_cell(ours, row)] if mean else []
         rows.append((row.label, *cells, *(_printed_cell(row, head) for head in printed)))
-    heads = [place.heading(several) for place in columns] + missing + best
+    heads = [place.heading(several) for place in columns] + missing + best + mean
     return Grid("", ("", *(f"ours, {head}" for head in heads), *printed), tuple(rows))
+
+
+def _mean_cell(ours: Ours, row: Row) -> str:
+    """Of the columns that a picture shows, over all training sets."""
+    chosen = headline_places(ours)
+    values = _mean_of(ours, row, chosen)
+    return text_of(chosen[0].column.score, mean_over_seeds(values)) if values else NOT_RUN
 
 
 def _best_cell(ours: Ours, row: Row) -> str:

@@ -208,7 +208,8 @@ class _Work:
         if self.plan.form == "images":
             parts = (self.plan, self.recipe, places, self.tests, self.study, self.conditions, self.progress)
             made = embeddings(*parts)
-            return PaperPage(self.plan, made, self._conditions(places), made.notes)
+            trained_on = [place.name if isinstance(place, PatchSet) else Path(place).name for place in places]
+            return PaperPage(self.plan, made, self._conditions(trained_on), made.notes)
         sets, unfinished = [], list[tuple[str, str]]()
         for group in self.groups(places) if places and self.plan.trained else ():
             table, arms = self.run(group)
