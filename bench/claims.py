@@ -241,9 +241,9 @@ def commands(chosen: Sequence[Arm] | None) -> Iterator[str]:
     for arm in chosen:
         vary = " ".join(f"--vary {shlex.quote(f'{path}={value}')}" for path, value in arm.varied.items())
         yield (
-            f"keypatch study sweep {arm.recipe.name} {vary} --seeds 0,1,2 --pairs {PAIRS} {common} --data $DATA/nd-train "
-            "--test $DATA/nd-test --test $DATA/castle-test --hpatches $DATA/oxford-hpatches --split all --threads 1 "
-            "--out studies/claims/runs150k"
+            f"keypatch study sweep {arm.recipe.name} {vary} --seeds 0,1,2 --pairs {PAIRS} {common} "
+            "--data $DATA/nd-train --test $DATA/nd-test --test $DATA/castle-test --hpatches $DATA/oxford-hpatches "
+            "--split all --threads 1 --out studies/claims/runs150k"
         )
 
 
