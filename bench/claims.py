@@ -1,17 +1,18 @@
 """What five papers claim, each against its own control with all else equal: the runs of docs/results/claims.md.
 
-python bench/claims.py $DATA --out studies/claims --dry
-python bench/claims.py $DATA --out studies/claims --threads 1
-python bench/claims.py $DATA --out studies/claims --commands
+python bench/claims.py --data $DATA/nd-train --test $DATA/nd-test --test $DATA/castle-test \
+    --hpatches $DATA/oxford-hpatches --out studies/claims --dry
+python bench/claims.py --commands --out studies/claims
 
 The learning rate of each arm is chosen on points held out from the training set, then all arms are trained with every
-seed. What is finished is not repeated: stop it at any time and run it again. --commands prints the same as sweeps.
+seed. Without --dry it does so: what is finished is not repeated, so stop it at any time and run it again. --commands
+prints the same as sweeps.
 """
 
 import argparse
-import shlex
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from keypatch.progress import ProgressBar
 from keypatch.studies.figure import draw_differences
 from keypatch.studies.page import cell, heading
 from keypatch.studies.study import Arm, run_study
-from keypatch.studies.sweep import sweep_arms
+from keypatch.studies.sweep import parse_seeds, sweep_arms
 from keypatch.studies.table import Line, Table, read_table
 from keypatch.studies.verdicts import Compared, compare_lines
 from keypatch.training.conditions import Conditions
@@ -28,6 +29,7 @@ from keypatch.training.conditions import Conditions
 PLAIN = ("sampler.pairs=256", "augment.detector_noise=0")
 TUNING_PAIRS, PAIRS, HELD_OUT = 60_000, 150_000, 0.1
 RATE = "optimizer.lr"
+WAIT = 30  # seconds between two looks at rows of other processes
 
 
 @dataclass(frozen=True)
@@ -110,7 +112,9 @@ def every_arm() -> tuple[Tuned, ...]:
 class Runs:
     """All trainings, in two folders."""
 
-    data: Path
+    data: str
+    tests: Sequence[str]
+    hpatches: str | None
     out: Path
     conditions: Conditions
     seeds: tuple[int, ...]
@@ -122,15 +126,14 @@ class Runs:
             return self._tuning(
                 [*arms, *(arm for tuned in every_arm() for arm in margin_arms(tuned, None))], dry, progress
             )
-        table = self._tuning(arms, dry, progress)
-        if not is_finished(table):
-            raise SystemExit("Another process is at the tuning. Run this again when it has ended.")
-        return self._tuning([arm for tuned in every_arm() for arm in margin_arms(tuned, table)], dry, progress)
+        table = settled(lambda: self._tuning(arms, dry, progress))
+        margins = [arm for tuned in every_arm() for arm in margin_arms(tuned, table)]
+        return settled(lambda: self._tuning(margins, dry, progress))
 
     def _tuning(self, arms: Sequence[Arm], dry: bool, progress: ProgressBar) -> Table:
         return run_study(
             arms,
-            self.data / "nd-train",
+            self.data,
             self.out / "tuning",
             self.conditions,
             held_out=HELD_OUT,
@@ -142,23 +145,36 @@ class Runs:
     def compare(self, chosen: Mapping[Tuned, Arm], dry: bool, progress: ProgressBar) -> Table:
         """All arms with all seeds, and some with noise."""
         noisy = [noisy_arm(chosen[tuned]) for tuned in NOISY]
-        for arms, seeds in (([*chosen.values()], self.seeds), (noisy, self.seeds[:1])):
-            table = run_study(
-                arms,
-                self.data / "nd-train",
-                self.out / "runs150k",
-                self.conditions,
-                seeds=seeds,
-                tests=[self.data / "nd-test", self.data / "castle-test"],
-                hpatches=self.data / "oxford-hpatches",
-                split="all",
-                shares=(),
-                dry=dry,
-                progress=progress,
-            )
-            if dry and table.cost:
-                print(f"{self.out / 'runs150k'}: {table.cost.sentence()}")
+        plain = [*chosen.values()]
+        if not dry:
+            settled(lambda: self._runs(plain, self.seeds, dry, progress))
+            return settled(lambda: self._runs(noisy, self.seeds[:1], dry, progress))
+        for arms, seeds in ((plain, self.seeds), (noisy, self.seeds[:1])):
+            table = self._runs(arms, seeds, dry, progress)
+            print(f"{self.out / 'runs150k'}: {table.cost.sentence() if table.cost else ''}")
         return table
+
+    def _runs(self, arms: Sequence[Arm], seeds: Sequence[int], dry: bool, progress: ProgressBar) -> Table:
+        return run_study(
+            arms,
+            self.data,
+            self.out / "runs150k",
+            self.conditions,
+            seeds=seeds,
+            tests=self.tests,
+            hpatches=self.hpatches,
+            split="all" if self.hpatches else None,
+            shares=(),
+            dry=dry,
+            progress=progress,
+        )
+
+
+def settled(run: Callable[[], Table]) -> Table:
+    """The table once rows that other processes are at have ended too; one that was killed leaves them to this one."""
+    while not is_finished(table := run()):
+        time.sleep(WAIT)
+    return table
 
 
 def rate_arms(tuned: Tuned) -> list[Arm]:
@@ -227,42 +243,43 @@ def markdown(compared: Sequence[tuple[str, Compared]]) -> str:
     return "\n".join(f"| {' | '.join(row)} |" for row in (head, ["---"] * len(head), *rows))
 
 
-def commands(chosen: Sequence[Arm] | None) -> Iterator[str]:
-    """The same trainings as commands: the tuning, and once that is done the runs with every seed."""
-    common = " ".join(f"--set {setting}" for setting in PLAIN)
+def commands(chosen: Sequence[Arm] | None) -> str:
+    """The same trainings as a loop of sweeps: the tuning, and once that is done the runs with every seed."""
+    common = f"{' '.join(f'--set {setting}' for setting in PLAIN)} --threads 1 --data $DATA/nd-train"
     if chosen is None:
-        for tuned in every_arm():
-            vary = " ".join(f"--vary {shlex.quote(each)}" for each in tuned.vary(f"{RATE}={tuned.rates}"))
-            yield (
-                f"keypatch study sweep {tuned.recipe} {vary} --pairs {TUNING_PAIRS} --held-out {HELD_OUT} {common} "
-                "--data $DATA/nd-train --threads 1 --out studies/claims/tuning"
-            )
-        return
-    for arm in chosen:
-        vary = " ".join(f"--vary {shlex.quote(f'{path}={value}')}" for path, value in arm.varied.items())
-        yield (
-            f"keypatch study sweep {arm.recipe.name} {vary} --seeds 0,1,2 --pairs {PAIRS} {common} --data $DATA/nd-train "
-            "--test $DATA/nd-test --test $DATA/castle-test --hpatches $DATA/oxford-hpatches --split all --threads 1 "
-            "--out studies/claims/runs150k"
-        )
+        rest = f"{common} --pairs {TUNING_PAIRS} \\\n    --held-out {HELD_OUT} --out studies/claims/tuning"
+        sweeps = [(tuned.recipe, tuple(tuned.vary(f"{RATE}={tuned.rates}"))) for tuned in every_arm()]
+    else:
+        tests = "--test $DATA/nd-test --test $DATA/castle-test --hpatches $DATA/oxford-hpatches --split all"
+        rest = f"{common} --pairs {PAIRS} --seeds 0,1,2 \\\n    {tests} --out studies/claims/runs150k"
+        sweeps = [(arm.recipe.name, tuple(f"{path}={value}" for path, value in arm.varied.items())) for arm in chosen]
+    lines = list[str]()
+    for vary in dict.fromkeys(vary for _, vary in sweeps):
+        recipes = " ".join(recipe for recipe, own in sweeps if own == vary)
+        lines.append(f'"{recipes} {" ".join(f"--vary {each}" for each in vary)}"')
+    return " \\\n    ".join(["for sweep in", *lines]) + f"; do\n  keypatch study sweep $sweep {rest}\ndone"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("data", type=Path, help="folder with nd-train, nd-test, castle-test and oxford-hpatches")
+    parser.add_argument("--data", help="the training set")
+    parser.add_argument("--test", action="append", default=[], help="a test set with a hard list; may be repeated")
+    parser.add_argument("--hpatches", help="a folder of strips")
     parser.add_argument("--out", type=Path, default=Path("studies/claims"))
     parser.add_argument("--seeds", default="0,1,2")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--dry", action="store_true", help="only say what it will cost")
     parser.add_argument("--commands", action="store_true", help="only print the sweeps, as far as they are known")
     given = parser.parse_args()
-    seeds = tuple(int(seed) for seed in given.seeds.split(","))
-    runs = Runs(given.data, given.out, Conditions(threads=given.threads), seeds)
     if given.commands:
         tuning = read_table(given.out / "tuning")
         known = tuning if is_finished(tuning) else None
-        print("\n".join(commands([choose(tuned, known) for tuned in every_arm()] if known else None)))
+        print(commands([choose(tuned, known) for tuned in every_arm()] if known else None))
         return
+    if not given.data or not given.test:
+        parser.error("name the training set with --data, and test sets with --test")
+    conditions, seeds = Conditions(threads=given.threads), parse_seeds(given.seeds)
+    runs = Runs(given.data, given.test, given.hpatches, given.out, conditions, seeds)
     with ProgressBar() as progress:
         tuning = runs.tune(given.dry, progress)
         chosen = {tuned: choose(tuned, tuning if is_finished(tuning) else None) for tuned in every_arm()}

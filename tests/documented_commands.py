@@ -32,6 +32,7 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").r
 COMMANDS = {
     "adapt",
     "build",
+    "compare",
     "convert",
     "describe",
     "doctor",
@@ -43,6 +44,7 @@ COMMANDS = {
     "reconstruct",
     "report",
     "study",
+    "sweep",
     "train",
     "ubc",
 }

@@ -226,6 +226,23 @@ def test_a_field_that_a_row_does_not_know_yet_does_not_part_it_from_its_recipe(
     assert study(recipes=["hardnet"]).lines[0].dim == 16
 
 
+def test_a_study_of_before_labels_is_resumed_as_it_is(
+    study: Callable[..., Table], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """study.json of format 1, rows of format 2: nothing is trained again, and other conditions are refused."""
+    scores = _scores(study(recipes=["hardnet"]))
+    for file, number in ((tmp_path / "study" / "study.json", 1), (row_file(tmp_path, "hardnet-0"), 2)):
+        value = {**json.loads(file.read_text()), "format_number": number}
+        if "label" in value:
+            value["recipe"] = value.pop("label")
+            del value["varied"]
+        file.write_text(json.dumps(value))
+    monkeypatch.setattr(engine, "train", None)
+    assert _scores(study(recipes=["hardnet"])) == scores
+    with pytest.raises(KeypatchError, match="pairs = 128, not 256"):
+        study(recipes=["hardnet"], pairs=256)
+
+
 def test_a_run_folder_of_another_recipe_is_not_scored_as_this_one(study: Callable[..., Table], tmp_path: Path) -> None:
     study(recipes=["hardnet"])
     row_file(tmp_path, "hardnet-0").unlink()  # and its run folder is left behind

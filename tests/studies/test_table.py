@@ -12,10 +12,29 @@ from PIL import Image
 from keypatch.errors import MissingExtra
 from keypatch.recipes import RECIPES
 from keypatch.reports.published import published_recipes
-from keypatch.studies.figure import BEST, COLOURS, STYLES, draw_curves, drawn_lines
-from keypatch.studies.page import WITHOUT_FIGURE, cell, heading, main_columns, write_methods_page
+from keypatch.studies.figure import (
+    BEST,
+    COLOURS,
+    STYLES,
+    curves_of,
+    draw_curves,
+    draw_differences,
+    draw_sweep,
+    drawn_lines,
+    find_axis,
+)
+from keypatch.studies.page import (
+    WITHOUT_FIGURE,
+    cell,
+    heading,
+    lines_in_order,
+    main_columns,
+    write_methods_page,
+    write_study_page,
+)
 from keypatch.studies.rows import Milestone, Trial
 from keypatch.studies.table import Column, Table, make_table, mean_over_seeds, ranks
+from keypatch.studies.verdicts import compare_lines
 from keypatch.training.recipe_files import recipe_to_toml
 
 PUBLISHED = published_recipes()
@@ -275,3 +294,84 @@ def test_without_matplotlib_the_extra_is_named(table: Table, tmp_path: Path, mon
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(MissingExtra, match=r"keypatch\[plot\]"):
         draw_curves(tmp_path / "curves.png", table)
+
+
+def varied(recipe: str, error: float, seeds: int = 2, **values: str) -> list[Trial]:
+    """Rows of an arm whose label names these values; "_" in a path stands for its dot."""
+    paths = {path.replace("_", "."): value for path, value in values.items()}
+    label = " ".join([recipe, *(f"{path}={value}" for path, value in paths.items())])
+    return [replace(row(recipe, seed, error + 0.01 * seed, 60.0), label=label, varied=paths) for seed in range(seeds)]
+
+
+def sweep_of(*arms: list[Trial]) -> Table:
+    return make_table([each for arm in arms for each in arm], CONDITIONS)
+
+
+TWO_PATHS = [
+    varied("hynet", 0.1 * float(alpha) + float(lr), loss_alpha=alpha, optimizer_lr=lr)
+    for alpha in ("10", "2")
+    for lr in ("0.01", "0.001")
+]
+
+
+def test_a_sweep_is_drawn_over_its_first_numbers_one_curve_for_each_value_of_the_other() -> None:
+    lines = sweep_of(*TWO_PATHS).lines
+    assert find_axis(lines) == "loss.alpha"
+    curves = curves_of(lines, "loss.alpha")
+    assert set(curves) == {"hynet optimizer.lr=0.01", "hynet optimizer.lr=0.001"}
+    assert [line.varied["loss.alpha"] for line in curves["hynet optimizer.lr=0.01"]] == ["2", "10"]
+
+
+@pytest.mark.parametrize(
+    ("arms", "axis"),
+    [
+        ([varied("hynet", 0.1, augment_flips=flips) for flips in ("none", "hynet")], None),  # words
+        ([varied("hynet", 0.1, augment_flips="none", loss_alpha=alpha) for alpha in ("1", "2")], "loss.alpha"),
+        ([varied("hynet", 0.1, optimizer_lr="0.1"), varied("hardnet", 0.1, optimizer_lr="1")], None),  # no curve
+        ([varied("hynet", 0.1), varied("hardnet", 0.1)], None),
+    ],
+)
+def test_words_and_lone_values_make_no_curve(arms: list[list[Trial]], axis: str | None) -> None:
+    assert find_axis(sweep_of(*arms).lines) == axis
+
+
+@pytest.mark.parametrize(
+    ("arms", "size"),
+    [
+        ([*TWO_PATHS, varied("hardnet", 0.1)], (1430, 548)),  # two panels of curves, and a level line
+        ([varied("hynet", 0.1, augment_flips=flips) for flips in ("none", "hynet")], (1560, 208)),
+    ],
+)
+def test_the_figure_of_a_sweep_has_a_panel_per_test_set(
+    arms: list[list[Trial]], size: tuple[int, int], tmp_path: Path
+) -> None:
+    pytest.importorskip("matplotlib")
+    draw_sweep(tmp_path / "figure.png", sweep_of(*arms))
+    with Image.open(tmp_path / "figure.png") as picture:
+        assert picture.size == size
+
+
+def test_gains_over_controls_are_drawn(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    table = sweep_of(varied("hynet", 0.1), varied("hardnet", 0.2), varied("sosnet", 0.05, 1))
+    pairs = [("hynet", "hardnet"), ("hynet", "sosnet")]  # the second without an interval
+    draw_differences(tmp_path / "claims.png", [compare_lines(table, *pair) for pair in pairs])
+    with Image.open(tmp_path / "claims.png") as picture:
+        assert picture.size[0] == 1690
+
+
+def test_the_page_of_a_sweep_has_its_arms_in_the_order_of_their_values(tmp_path: Path) -> None:
+    table = sweep_of(*TWO_PATHS)
+    assert [line.varied["loss.alpha"] for line in lines_in_order(table)] == ["2", "2", "10", "10"]
+    write_study_page(tmp_path / "table.md", table)
+    page = (tmp_path / "table.md").read_text()
+    assert "4 arms trained on castle, each for 44,953,600 pairs in batches of 512. Seeds: 0, 1." in page
+    assert page.index("| hynet loss.alpha=2 optimizer.lr=0.001 |") < page.index("| hynet loss.alpha=10")
+    assert "published" not in page
+
+
+def test_many_scores_of_a_test_set_stand_below_each_other(tmp_path: Path) -> None:
+    scores = {f"matching.map.{name}": 0.5 for name in map(str, range(20))}
+    many = replace(row("hynet", 0, 0.1, 1.0), milestones=(Milestone(1.0, 1, 1.0, {"oxford": scores}),))
+    write_study_page(tmp_path / "table.md", make_table([many], CONDITIONS))
+    assert "| score | hynet |" in (tmp_path / "table.md").read_text()

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-import torch
 
 from keypatch.benchmarks.evaluation import scoring_precision
 from keypatch.commands.train import train
@@ -18,10 +17,9 @@ from keypatch.patches.patch_set import JoinedSets
 from keypatch.progress import Progress
 from keypatch.studies.rows import Trial
 from keypatch.training import Recipe
-from keypatch.training.checkpoints import load_checkpoint, milestone_path
 from keypatch.training.conditions import Conditions
 
-STEPS = 8  # of a training that is timed; its first half, with compilation, does not count
+STEPS = 8  # of a training that is timed
 PATCHES = 512  # described to time it
 
 
@@ -66,6 +64,17 @@ class Cost:
         return f"{self.runs:,} run{'s' * (self.runs != 1)}, {self.pairs:,} pairs, about {hours}."
 
 
+@dataclass(frozen=True)
+class Pace:
+    """How fast something goes, and how many cores it keeps busy meanwhile; on a GPU its hours count, so one."""
+
+    rate: float  # pairs or patches per second
+    cores: float
+
+    def hours(self, amount: float) -> float:
+        return amount / self.rate * self.cores / 3600
+
+
 def estimate(
     missing: Sequence[tuple[str, Recipe]],
     scored: int,
@@ -76,49 +85,64 @@ def estimate(
 ) -> Cost:
     """Of rows that are missing (label and recipe), each of which describes `scored` patches of test sets.
 
-    Finished `rows` say how fast a training is; what they do not is timed, each pace once.
+    Finished `rows` say how fast a training is; what they do not is timed, once for all that must take as long.
     """
-    rates = {pace_of(recipe): row.rate for row in rows if row.at(1.0) and (recipe := row.trained)}
-    describing = dict[str, float]()
-    on_cpu = choose_device(conditions.device).type == "cpu"
-    threads = (conditions.threads or torch.get_num_threads(), torch.get_num_threads()) if on_cpu else (1, 1)
+    known = ((row, row.trained) for row in rows if row.at(1.0))
+    training = {kind_of(recipe): Pace(row.rate, row.run.get("threads", 1)) for row, recipe in known if recipe}
+    describing = dict[str, Pace]()
     arms = []
     for label in dict.fromkeys(label for label, _ in missing):
         recipes = [recipe for each, recipe in missing if each == label]
         first, pairs = recipes[0], sum(recipe.pairs for recipe in recipes)
-        pace, network = pace_of(first), repr(first.network)
-        if pace not in rates:
+        kind, network = kind_of(first), repr(first.network)
+        if kind not in training:
             progress.note(f"Timing {label}")
-            rates[pace] = time_training(first, source, conditions)
+            training[kind] = time_training(first, source, conditions)
         if network not in describing:
             describing[network] = time_describing(first, source, conditions)
-        training, scoring = pairs / rates[pace], len(recipes) * scored / describing[network]
-        hours = (threads[0] * training / 3600, threads[1] * scoring / 3600)
-        arms.append(ArmCost(label, len(recipes), pairs, rates[pace], *hours))
+        hours = training[kind].hours(pairs), describing[network].hours(len(recipes) * scored)
+        arms.append(ArmCost(label, len(recipes), pairs, training[kind].rate, *hours))
     return Cost(tuple(arms))
 
 
-def pace_of(recipe: Recipe) -> str:
+def kind_of(recipe: Recipe) -> str:
     """Equal for recipes whose steps take the same time: numbers in the loss, rates and budget change nothing."""
     parts = (recipe.mining, recipe.weighting, recipe.optimizer, *recipe.loss)
     return repr([recipe.network, recipe.sampler, recipe.augment, recipe.branches, *map(type, parts)])
 
 
-def time_training(recipe: Recipe, source: PatchSet | JoinedSets, conditions: Conditions) -> float:
-    """Pairs per second, by the second half of a few steps."""
+class _Stopwatch(Progress):
+    """Notes the time whenever a training tells how far it is."""
+
+    def __init__(self) -> None:
+        self.times: list[tuple[int, float, float]] = []  # pairs done, seconds, seconds of all cores
+
+    def count(self, done: int, total: int, unit: str, detail: str = "") -> None:
+        self.times.append((done, time.perf_counter(), time.process_time()))
+
+
+def time_training(recipe: Recipe, source: PatchSet | JoinedSets, conditions: Conditions) -> Pace:
+    """By some steps; the first ones, with compilation, do not count."""
+    watch = _Stopwatch()
     short = replace(recipe, pairs=STEPS * recipe.sampler.pairs, needs_weights=False)
     with tempfile.TemporaryDirectory() as place:
-        run = train(short, source, Path(place) / "run", replace(conditions, keep=(0.5, 1.0)))
-        half, whole = (load_checkpoint(milestone_path(run, share), groups=()) for share in (0.5, 1.0))
-    return (whole.step - half.step) * recipe.sampler.pairs / (whole.seconds - half.seconds)
+        train(short, source, Path(place) / "run", conditions, progress=watch)
+    begun = [each for each in watch.times if each[0] > 0]
+    first, last = (begun if len(begun) > 1 else watch.times)[0], watch.times[-1]
+    return _pace(last[0] - first[0], last[1] - first[1], last[2] - first[2], conditions)
 
 
-def time_describing(recipe: Recipe, source: PatchSet | JoinedSets, conditions: Conditions) -> float:
-    """Patches per second, as test sets are described."""
+def time_describing(recipe: Recipe, source: PatchSet | JoinedSets, conditions: Conditions) -> Pace:
+    """As test sets are described."""
     precision = scoring_precision(conditions.precision)
     describer = NetworkDescriber(recipe.network.build(), recipe.name, conditions.device, precision)
     patches = source.take(np.arange(PATCHES) % len(source))
     describer.describe(patches[: PATCHES // 8])
-    began = time.perf_counter()
+    began = time.perf_counter(), time.process_time()
     describer.describe(patches)
-    return PATCHES / (time.perf_counter() - began)
+    return _pace(PATCHES, time.perf_counter() - began[0], time.process_time() - began[1], conditions)
+
+
+def _pace(amount: int, seconds: float, of_cores: float, conditions: Conditions) -> Pace:
+    on_cpu = choose_device(conditions.device).type == "cpu"
+    return Pace(amount / seconds, of_cores / seconds if on_cpu else 1.0)
