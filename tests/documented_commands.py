@@ -37,6 +37,7 @@ COMMANDS = {
     "doctor",
     "evaluate",
     "export",
+    "gradients",
     "inspect",
     "match",
     "methods",

@@ -26,6 +26,7 @@ NOT_RUN = {
     "open_patches": "needs a folder of PhotoTour",
     "quickstart": "trains for minutes; tests/commands runs it",
     "reconstruct": "two photos make no model; tests/reconstruction runs it",
+    "study_gradients": "needs runs; tests/studies runs it",
     "study_methods": "trains; tests/studies runs it",
     "study_ubc": "needs three runs; tests/studies runs it",
     "train": "trains for minutes; tests/training runs it",

@@ -41,6 +41,7 @@ COMMANDS = (
     "adapt",
     "evaluate",
     "study methods",
+    "study gradients",
     "study ubc",
     "describe",
     "match",

@@ -141,7 +141,7 @@ def ubc(
     "gradients",
     epilog=examples(
         "keypatch study gradients runs/hardnet runs/hynet --data embedded-test",
-        "keypatch study gradients hynet-notredame --data embedded-test --pairs 64 --seeds 0,1",
+        "keypatch study gradients runs/hynet --data embedded-test --seeds 0,1",
     ),
 )
 def gradients(
