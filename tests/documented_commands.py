@@ -38,6 +38,7 @@ COMMANDS = {
     "doctor",
     "evaluate",
     "export",
+    "gradients",
     "inspect",
     "match",
     "methods",

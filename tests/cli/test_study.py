@@ -7,10 +7,12 @@ from pathlib import Path
 
 import numpy as np
 
-from keypatch.cli.study import compare, methods, sweep, ubc
+from keypatch.cli.study import compare, methods, paper, sweep, ubc
 from keypatch.patches import open_patches
 from keypatch.patches.phototour import write_phototour
 from keypatch.studies.methods import MethodsSetup, study_methods
+from keypatch.studies.papers.catalogue import PLANS
+from keypatch.studies.papers.study import PaperSetup, study_paper
 from keypatch.studies.sweep import study_sweep
 from keypatch.studies.table import PAPERS_LIST
 from keypatch.studies.ubc.study import study_ubc
@@ -129,3 +131,31 @@ def test_gradients_of_weights_are_printed_and_written(keypatch: Callable, photot
     wrong = keypatch(*words, "--seeds", "0,x")
     assert wrong.code == 2 and "seeds" in wrong.err
     assert keypatch(*words, "--pairs", 1).code == 2
+
+
+def test_papers_are_listed_and_a_figure_is_made(keypatch: Callable, tmp_path: Path) -> None:
+    listed = keypatch("study", "paper")
+    assert listed.code == 0, listed.err
+    names = [line.split()[0] for line in listed.out.splitlines()[1:]]
+    assert names == list(PLANS)
+    made = keypatch("study", "paper", "gor-fig-2", "--out", tmp_path)
+    assert made.code == 0, made.err
+    assert "GOR, Figure 2" in made.out and f"Written: {tmp_path / 'paper.md'}" in made.out
+    wrong = keypatch("study", "paper", "gor-fig-22")
+    assert wrong.code == 2 and 'Did you mean "gor-fig-2"' in wrong.err
+    bare = keypatch("study", "paper", "hynet-table-3")
+    assert bare.code == 2 and "--data" in bare.err and "--pairs" in bare.err
+
+
+def test_a_dry_plan_shows_its_rows(keypatch: Callable) -> None:
+    shown = keypatch("study", "paper", "hynet-table-2", "--dry")
+    assert shown.code == 0, shown.err
+    assert "not run" in shown.out and "44,953,600" in shown.out and "Written" not in shown.out
+
+
+def test_the_paper_command_takes_the_arguments_of_its_function() -> None:
+    renamed = {"test": "tests", "seed": "seeds"}
+    options = {renamed.get(name, name) for name in signature(paper).parameters}
+    of_the_function = set(signature(study_paper).parameters) - {"setup", "conditions", "progress"}
+    of_the_setup = {field.name for field in fields(PaperSetup)}
+    assert options == of_the_function | of_the_setup | {"device", "precision", "compile", "threads", "cache_gradients"}

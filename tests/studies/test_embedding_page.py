@@ -16,6 +16,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 import keypatch
+from keypatch.cli.main import run
 from keypatch.errors import DataError, Interrupted
 from keypatch.networks import NETWORKS
 from keypatch.progress import Progress
@@ -52,7 +53,7 @@ class Told(Progress):
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
-    """What the page defines, run with two steps in a folder with images/train and images/test of 40 classes each.
+    """What the page defines, its commands run with one step and its Python with two, on 40 classes for each part.
 
     In place of torchvision there is a network of its shape; its weights lie in resnet50.safetensors.
     """
@@ -65,10 +66,12 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
             for view in range(4):
                 noisy = coarse + rng.normal(0, 20, (16, 16, 3))
                 Image.fromarray(noisy.clip(0, 255).astype(np.uint8)).save(place / f"{view}.png")
-    code = "\n".join(re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL))
-    assert code.count("pairs=5_000") == 1
+    mine, code = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    (folder / "mine.py").write_text(mine)
+    commands = [line.split()[1:] for line in PAGE.splitlines() if line.startswith("keypatch ") and "--plugin" in line]
+    assert code.count("pairs=5_000") == 1 and [words[0] for words in commands] == ["train", "evaluate"]
     code = code.replace("pairs=5_000", "ONE, pairs=128")
-    defined: dict[str, Any] = {"__name__": "embedding_page", "root": folder, "ONE": ONE}
+    defined: dict[str, Any] = {"keypatch": keypatch, "root": folder, "ONE": ONE}
     torch.manual_seed(1)
     defined["trained"] = ResNet().state_dict()
     save_file(defined["trained"], folder / "resnet50.safetensors")
@@ -76,8 +79,11 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
     models.resnet50 = ResNet  # type: ignore[attr-defined]
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
+        patch.setattr(sys, "path", [*sys.path])
         patch.setitem(sys.modules, "torchvision", ModuleType("torchvision"))
         patch.setitem(sys.modules, "torchvision.models", models)
+        for words in commands:
+            assert run(["64" if word == "5000" else word for word in words]) == 0
         exec(compile(code, "docs/methods/embedding.md", "exec"), defined)
         yield defined
     del NETWORKS["ResNet50"]
@@ -87,7 +93,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
 
 def test_the_network_of_the_page_starts_from_the_file_and_is_trained_and_scored(page: dict[str, Any]) -> None:
     spec, network = load_run_weights(page["run"])
-    assert spec == page["ResNet50"]() and network.dim == 128
+    assert spec == NETWORKS["ResNet50"]() and network.dim == 128
     first = load_checkpoint(checkpoint_path(page["run"], 0)).network
     assert all(
         torch.equal(first[f"layers.image.module.{name}"], tensor)
@@ -107,9 +113,9 @@ def test_the_dimension_is_a_field_that_a_sweep_can_vary(page: dict[str, Any]) ->
         "network.preprocessing.size=24",
         "network.preprocessing.crop_from=32",
     ]
-    run = keypatch.train(recipe, page["root"] / "images" / "train", "runs/7", ONE, settings=settings, pairs=24)
-    result = keypatch.evaluate(run, "embedding", page["root"] / "images" / "test")
-    assert keypatch.load(run).dim == 7 and result.settings["input"] == "64x64 colour"
+    trained = keypatch.train(recipe, page["root"] / "images" / "train", "runs/7", ONE, settings=settings, pairs=24)
+    result = keypatch.evaluate(trained, "embedding", page["root"] / "images" / "test")
+    assert keypatch.load(trained).dim == 7 and result.settings["input"] == "64x64 colour"
     assert {"recall@1", "recall@10", "recall@100", "nmi", "f1"} <= set(result.scores)
 
 

@@ -360,7 +360,7 @@ def paper(
     "gradients",
     epilog=examples(
         "keypatch study gradients runs/hardnet runs/hynet --data embedded-test",
-        "keypatch study gradients hynet-notredame --data embedded-test --pairs 64 --seeds 0,1",
+        "keypatch study gradients runs/hynet --data embedded-test --seeds 0,1",
     ),
 )
 def gradients(

@@ -61,7 +61,7 @@ def check_exportable(network: PatchNetwork) -> None:
     if network.preprocessing.channels != 1 or network.preprocessing.crop_from:
         raise KeypatchError(
             "This network describes whole images, in colour or cropped, and exported files take grey patches. Export "
-            "the module itself with torch: keypatch.zoo.load_network(RUN)[1]."
+            "the module itself with torch: keypatch.zoo.loading.load_network(RUN)[1]."
         )
 
 
