@@ -262,9 +262,8 @@ def ubc(
 @app.command(
     "paper",
     epilog=examples(
-        "keypatch study paper",
         "keypatch study paper hynet-fig-5b",
-        "keypatch study paper hynet-table-3 --data embedded --pairs 2000 --batch 128",
+        "keypatch study paper hynet-table-3 --data embedded --pairs 2000",
     ),
 )
 @options_of(without=("checkpoint_seconds", "tensorboard", "keep"), conditions=Conditions())

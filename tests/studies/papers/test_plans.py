@@ -1,6 +1,7 @@
 """The catalogue: every table and figure has a plan, whose printed values are those of published.csv."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -98,3 +99,24 @@ def test_an_unknown_name_is_refused_with_the_nearest_one() -> None:
 def test_labels_become_file_names() -> None:
     assert slug("AdaSample+*") == "adasample-plus-star"
     assert slug("&AF+PA") == "and-af-plus-pa"
+
+
+@pytest.mark.parametrize(
+    ("page", "paper"),
+    [
+        ("adasample", "AdaSample"),
+        ("hynet", "HyNet"),
+        ("gor", "GOR"),
+        ("sdgmnet", "SDGMNet"),
+        ("scale-aware", "scale-aware"),
+    ],
+)
+def test_the_page_of_a_paper_has_the_command_of_each_table_and_figure(page: str, paper: str) -> None:
+    text = (Path(__file__).parents[3] / "docs" / "methods" / f"{page}.md").read_text(encoding="utf-8")
+    plans = [plan for plan in PLANS.values() if plan.paper == paper]
+    rows = [line for line in text.splitlines() if "`keypatch study paper " in line]
+    assert len(rows) == len(plans)
+    for plan, row in zip(plans, rows, strict=True):
+        assert f"`keypatch study paper {plan.name}" in row
+        assert plan.place in row
+        assert all(row_.label in row for row_ in plan.rows if row_.why)
