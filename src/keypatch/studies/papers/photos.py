@@ -45,6 +45,10 @@ class Photos:
     poses: str | Path | None = None  # a folder that `evaluate --on stereo` takes
     planes: str | Path | None = None  # a folder that `evaluate --on homography` takes
 
+    def given(self, form: str) -> bool:
+        """Whether there is something for a plan of this form to be tried on."""
+        return bool({"models": self.scenes, "poses": self.poses, "matches": self.planes}.get(form, True))
+
 
 def describers(ours: Ours, conditions: Conditions) -> Iterator[tuple[Row, Describer]]:
     """The rows that can be tried: the first seed on the first training set, or made by hand."""
@@ -136,6 +140,28 @@ def poses(ours: Ours, photos: Photos, folder: Path, conditions: Conditions, prog
     notes = () if photos.poses else ("No scenes were named with --poses: not run.",)
     panels = [_pose_panel(ours, found, column) for column in columns] if found else []
     return Made((Grid("mAA at 10 degrees in %", head, tuple(rows)),), tuple(panels), columns=2, notes=notes)
+
+
+def stereo_sweep(ours: Ours, photos: Photos, folder: Path, conditions: Conditions, progress: Progress) -> Made:
+    """The curves of SDGMNet's figure 6(a): pose accuracy of stereo with 2,048 keypoints, by what the plan varies."""
+    if photos.poses is None:
+        return Made(notes=("Pose accuracy needs scenes with --poses: not run.",))
+    found: dict[str, float] = {}
+    for row, describer in describers(ours, conditions):
+        progress.note(f"{row.label}: stereo 2k")
+        path = folder / "results" / f"{slug(row.label)}-stereo-2k.json"
+        result = _kept(path, describer) or _pose_result("stereo", "2k", describer, photos.poses, progress)
+        result.save(path)
+        found[row.label] = result.scores["maa10"]
+    rows = tuple((label, text_of("maa10", value)) for label, value in found.items())
+    lines = []
+    for series in dict.fromkeys(row.series for row in ours.plan.rows):
+        chosen = [row for row in ours.plan.rows if row.series == series and row.label in found]
+        lines.append(
+            Line(series, [row.x or 0.0 for row in chosen], [100 * found[row.label] for row in chosen], "sweep")
+        )
+    panel = Panel("stereo, 2,048 keypoints", ours.plan.axis, "mAA at 10 degrees (%)", tuple(lines))
+    return Made((Grid("Stereo, 2,048 keypoints", ("", "ours, mAA 10° %"), rows),), (panel,))
 
 
 def _pose_result(task: str, budget: str, describer: Describer, data: str | Path, progress: Progress) -> Result:

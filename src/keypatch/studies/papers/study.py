@@ -103,11 +103,12 @@ def study_paper(
     plan, progress = find_plan(name), Progress.of(progress)
     places = [data] if isinstance(data, str | Path | PatchSet) else list(data)
     folder = Path(out) if out is not None else Path("studies/papers") / plan.name
-    _check(plan, places, setup, dry)
+    photos = Photos(tuple(scenes), poses, planes)
+    _check(plan, places, setup, dry or not photos.given(plan.form))
     work = _Work(plan, folder, Path(study) if study else folder, setup, conditions, tests, hpatches, split, progress)
     if dry:
         return work.preview(places)
-    page = work.page(places, Photos(tuple(scenes), poses, planes))
+    page = work.page(places, photos)
     page.save(folder, progress)
     return page
 
@@ -211,7 +212,8 @@ class _Work:
             trained_on = [place.name if isinstance(place, PatchSet) else Path(place).name for place in places]
             return PaperPage(self.plan, made, self._conditions(trained_on), made.notes)
         sets, unfinished = [], list[tuple[str, str]]()
-        for group in self.groups(places) if places and self.plan.trained else ():
+        trains = bool(places) and bool(self.plan.trained) and photos.given(self.plan.form)
+        for group in self.groups(places) if trains else ():
             table, arms = self.run(group)
             sets.append(self._trained(group, table, arms))
             unfinished += [(trial.name, trial.failed or "not finished yet") for trial in table.unfinished]
@@ -282,6 +284,9 @@ class _Work:
             "bars": scores.picture_of_tasks,
         }
         panels = pictures.get(form, scores.picture_of_scores)(ours)
+        if self.plan.name == "sdgmnet-fig-6a":
+            more = on_photos.stereo_sweep(ours, photos, self.folder, conditions, self.progress)
+            return Made((scores.score_table(ours), *more.grids), (*panels, *more.panels), notes=more.notes)
         separate = sum(panel.title == scores.PRINTED for panel in panels)
         return Made((scores.score_table(ours),), tuple(panels), columns=separate if 2 * separate == len(panels) else 3)
 
