@@ -14,12 +14,17 @@ from keypatch.files import read_json
 from keypatch.patches import open_patches
 from keypatch.patches.hpatches import STRIPS
 from keypatch.patches.phototour import find_pair_lists, write_phototour
+from keypatch.recipes import as_published
+from keypatch.recipes.scale_aware import SCALE_AWARE
+from keypatch.settings import apply_settings
 from keypatch.studies.papers import weights
 from keypatch.studies.papers.catalogue import PLANS
 from keypatch.studies.papers.ours import NOT_RUN
 from keypatch.studies.papers.page import PaperPage
 from keypatch.studies.papers.study import PaperSetup, study_paper
+from keypatch.studies.study import Arm, run_study
 from keypatch.training.conditions import Conditions
+from keypatch.training.recipe import TYPES
 
 EXACT = Conditions("cpu", "float32", "off", threads=1)
 TINY = PaperSetup(pairs=32, batch=16)
@@ -142,6 +147,20 @@ def test_runs_of_a_study_are_used_again_under_the_names_they_have(
     assert made.made.grids and again.made.grids
 
 
+def test_a_run_with_another_name_and_an_equal_recipe_is_used(
+    sets: list[Path], small_set: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a sweep without noise leaves it, whose recipe is not marked as published."""
+    plan = PLANS["scale-aware-gamma"]
+    monkeypatch.setitem(PLANS, plan.name, replace(plan, rows=plan.rows[2:3]))
+    recipe = apply_settings(as_published(SCALE_AWARE), ["sampler.pairs=16", "pairs=32"], TYPES)
+    arm = Arm("mine", replace(recipe, name="mine", published=False))
+    run_study([arm], sets[0], tmp_path / "study", EXACT, tests=[small_set], shares=(1.0,))
+    page = make(plan.name, sets[0], tmp_path / "page", tests=[small_set], study=tmp_path / "study")
+    assert [file.name for file in (tmp_path / "study" / "rows").glob("*.json")] == ["mine-0.json"]
+    assert not page.unfinished and "ours, small: m50 FPR95 %" in page.made.grids[0].head
+
+
 def test_dry_shows_the_plan_with_its_cost_and_trains_nothing(
     sets: list[Path], small_set: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -205,6 +224,8 @@ def test_wrong_input_is_refused_in_a_sentence(sets: list[Path], tmp_path: Path) 
         make("hynet-table-3", (), tmp_path)
     with pytest.raises(KeypatchError, match="the budget with --pairs"):
         make("hynet-table-3", sets[0], tmp_path, PaperSetup())
+    with pytest.raises(KeypatchError, match="the budget with --pairs"):
+        make("sdgmnet-fig-2", sets[0], tmp_path, PaperSetup())  # not the 200 million pairs of its recipe
     with pytest.raises(RecipeError, match="Use --pairs"):
         PaperSetup(settings=("pairs=10",))
     with pytest.raises(KeypatchError, match="both trained and scored on"):

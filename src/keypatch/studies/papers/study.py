@@ -116,7 +116,7 @@ def study_paper(
 def _check(plan: Plan, places: Sequence[Data], setup: PaperSetup, dry: bool) -> None:
     if plan.form == "function" and places:
         raise KeypatchError(f"{plan.name} is drawn from the functions of the losses alone. Leave out --data.")
-    if dry or plan.name in FUNCTIONS or not plan.trained:
+    if dry or not plan.trained or (plan.name in FUNCTIONS and not places):
         return
     if not places or setup.pairs is None:
         published = max(row.recipe.pairs for row in plan.trained if row.recipe)
@@ -148,16 +148,18 @@ class _Work:
     def recipe(self, row: Row) -> Recipe:
         """The recipe of a row with the budget, batch and fields of the setup."""
         assert row.recipe is not None
-        recipe = row.recipe
+        recipe, batch = row.recipe, self.setup.batch
+        own = RECIPES[recipe.name].sampler.pairs == recipe.sampler.pairs  # a batch that the plan varies stays
+        settings = ([f"sampler.pairs={batch}"] if batch is not None and own else []) + list(self.setup.settings)
         if self.setup.as_published and recipe.name in PUBLISHED:
             recipe = as_published(recipe)
         elif self.setup.as_published:
             recipe = apply_settings(recipe, ["augment.detector_noise=0"], TYPES)
-        own = RECIPES[recipe.name].sampler.pairs == row.recipe.sampler.pairs
-        if self.setup.batch is not None and own:  # a batch that the plan varies stays
-            recipe = apply_settings(recipe, [f"sampler.pairs={self.setup.batch}"], TYPES)
-        recipe = apply_settings(recipe, self.setup.settings, TYPES)
-        return recipe if self.setup.pairs is None else replace(recipe, pairs=self.setup.pairs)
+        try:
+            recipe = apply_settings(recipe, settings, TYPES)
+            return recipe if self.setup.pairs is None else replace(recipe, pairs=self.setup.pairs)
+        except RecipeError as error:
+            raise RecipeError(f"{row.label}: {error}") from None
 
     def groups(self, places: Sequence[Data]) -> list[tuple[list[Data], list[str | Path], Path]]:
         """What is trained on together, what it is scored on, and the folder of its study."""
@@ -177,10 +179,13 @@ class _Work:
         """By the label of the row; a run of the study with the same recipe is taken under the name it has there."""
         known = load_trials(folder)
         arms: dict[str, Arm] = {}
-        taken: dict[str, Recipe] = {}
+        taken = {trial.label: trial.trained for trial in known}
         for row in self.plan.trained:
             recipe = self.recipe(row)
-            label = _known_label(known, recipe) or row.key
+            if same := _same_recipe(known, recipe):
+                arms[row.label] = same
+                continue
+            label = row.key
             if taken.setdefault(label, recipe) != recipe:
                 label = f"{row.key}-{slug(row.label)}"
             arms[row.label] = Arm(label, recipe)
@@ -216,7 +221,10 @@ class _Work:
         for group in self.groups(places) if trains else ():
             table, arms = self.run(group)
             sets.append(self._trained(group, table, arms))
-            unfinished += [(trial.name, trial.failed or "not finished yet") for trial in table.unfinished]
+            mine = {arm.label for arm in arms.values()}
+            unfinished += [
+                (row.name, row.failed or "not finished yet") for row in table.unfinished if row.label in mine
+            ]
         ours = Ours(self.plan, tuple(sets), self._by_hand(sets))
         made = self._make(ours, photos)
         trained_on = [trained.name for trained in sets]
@@ -340,13 +348,13 @@ _OF_WEIGHTS: dict[str, Callable[[Ours, Conditions], Made]] = {
 }
 
 
-def _known_label(known: Sequence[Trial], recipe: Recipe) -> str | None:
-    """Of a row of the study whose recipe is this one, whatever it is called."""
-    plain = replace(recipe, name="", seed=0)
+def _same_recipe(known: Sequence[Trial], recipe: Recipe) -> Arm | None:
+    """The arm of a study whose recipe is this one, whatever it is called there and however it was asked for."""
+    plain = replace(recipe, name="", seed=0, published=False)
     for trial in known:
         trained = trial.trained
-        if trained is not None and replace(trained, name="", seed=0) == plain:
-            return trial.label
+        if trained is not None and replace(trained, name="", seed=0, published=False) == plain:
+            return Arm(trial.label, trained, trial.varied)
     return None
 
 
