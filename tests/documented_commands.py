@@ -32,17 +32,20 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").r
 COMMANDS = {
     "adapt",
     "build",
+    "compare",
     "convert",
     "describe",
     "doctor",
     "evaluate",
     "export",
+    "gradients",
     "inspect",
     "match",
     "methods",
     "reconstruct",
     "report",
     "study",
+    "sweep",
     "train",
     "ubc",
 }
@@ -53,7 +56,7 @@ INLINE = re.compile(r"(?<!`)`((?:keypatch|python|pip|make|unzip) [^`]+)`")
 NOT_RUN = {
     re.compile(r"\bmake (test|test-slow)\b"): "the suite itself",
     re.compile(
-        r"\bhynet_pulled\b|\bdimming\b|\bmine\.py\b|\bruns/own\b"
+        r"\bhynet_pulled\b|\bdimming\b|\bmine\.py\b|\bruns/own\b|\bresnet50\b"
     ): "names what the reader of the page adds to the package",
 }
 # May be stopped at the limit: experiments of hours, and races.

@@ -11,8 +11,9 @@ Images       load, extract, match, draw; Extraction, Matching, AdaLAM, Camera, F
 Many photos  describe, match_photos, match_pairs, read_features, read_matches, convert, reconstruct; FileOptions,
              Inputs, Mapping, Parallel
 Own photos   adapt, build; Adapting, Tracks, PhotoPairs, Homographies, Sequences, Building
-Training     train, open_patches, find_recipe, register; Recipe, PatchSet, Conditions
-Scores       evaluate, load_result, compare, report, study_methods, study_ubc; Result
+Training     train, open_patches, find_recipe, as_published, register; Recipe, PatchSet, Conditions
+Scores       evaluate, load_result, compare, report, study_methods, study_paper, study_ubc,
+             study_gradients; Result
 Elsewhere    export; Exporting, Exported
 Help         inspect, examine, list_names, quickstart
 
@@ -75,14 +76,21 @@ if TYPE_CHECKING:
     from keypatch.parts import register as register
     from keypatch.patches.layouts import open_patches as open_patches
     from keypatch.patches.patch_set import PatchSet as PatchSet
+    from keypatch.recipes import as_published as as_published
     from keypatch.recipes import find_recipe as find_recipe
     from keypatch.reconstruction.mapping import Inputs as Inputs
     from keypatch.reconstruction.mapping import Mapping as Mapping
     from keypatch.reconstruction.pipeline import reconstruct as reconstruct
     from keypatch.reports.page import report as report
-    from keypatch.studies.methods.plan import MethodsSetup as MethodsSetup
-    from keypatch.studies.methods.study import study_methods as study_methods
+    from keypatch.studies.gradients.study import GradientsSetup as GradientsSetup
+    from keypatch.studies.gradients.study import study_gradients as study_gradients
+    from keypatch.studies.methods import MethodsSetup as MethodsSetup
+    from keypatch.studies.methods import study_methods as study_methods
+    from keypatch.studies.papers.study import PaperSetup as PaperSetup
+    from keypatch.studies.papers.study import study_paper as study_paper
+    from keypatch.studies.sweep import study_sweep as study_sweep
     from keypatch.studies.ubc.study import study_ubc as study_ubc
+    from keypatch.studies.verdicts import study_compare as study_compare
     from keypatch.training.conditions import Conditions as Conditions
     from keypatch.training.recipe import Recipe as Recipe
     from keypatch.zoo.loading import load as load
@@ -104,6 +112,7 @@ _HOME = {
     "Extraction": "features.extraction",
     "Features": "features.extraction",
     "FileOptions": "features.extraction",
+    "GradientsSetup": "studies.gradients.study",
     "Homographies": "building.homographies",
     "ImageMatches": "matching.image_matches",
     "Inputs": "reconstruction.mapping",
@@ -113,7 +122,8 @@ _HOME = {
     "Mapping": "reconstruction.mapping",
     "Matches": "matching.matches",
     "Matching": "matching.matching",
-    "MethodsSetup": "studies.methods.plan",
+    "MethodsSetup": "studies.methods",
+    "PaperSetup": "studies.papers.study",
     "Parallel": "engines.options",
     "PatchSet": "patches.patch_set",
     "PhotoPairs": "building.pairs",
@@ -123,6 +133,7 @@ _HOME = {
     "Sequences": "building.sequences",
     "Tracks": "building.tracks",
     "adapt": "commands.adapt.pipeline",
+    "as_published": "recipes",
     "build": "building.pipeline",
     "compare": "benchmarks.comparison",
     "convert": "features.conversion",
@@ -147,7 +158,11 @@ _HOME = {
     "reconstruct": "reconstruction.pipeline",
     "register": "parts",
     "report": "reports.page",
-    "study_methods": "studies.methods.study",
+    "study_compare": "studies.verdicts",
+    "study_gradients": "studies.gradients.study",
+    "study_methods": "studies.methods",
+    "study_paper": "studies.papers.study",
+    "study_sweep": "studies.sweep",
     "study_ubc": "studies.ubc.study",
     "train": "commands.train",
 }

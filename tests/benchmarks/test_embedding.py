@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from keypatch.benchmarks import Embedding, evaluate_embedding, load_result
+from keypatch.benchmarks.comparison import compare
 from keypatch.benchmarks.evaluation import evaluate
 from keypatch.errors import DataError, KeypatchError
 from keypatch.patches import PatchSet
@@ -104,6 +105,35 @@ def test_settings_that_cluster_nothing_are_refused(wrong: dict[str, int]) -> Non
 def test_one_class_is_refused(images: PatchSet) -> None:
     with pytest.raises(DataError, match="at least two such points"):
         evaluate_embedding(Corners(), PatchSet("one", images.patches, np.zeros(len(images), np.int64)))
+
+
+@dataclass(frozen=True)
+class Hues(Corners):
+    """The mean red, green and blue of an image in colour."""
+
+    name: str = "hues"
+    dim: int = 3
+    patch_size: int = 80
+    channels: int = 3
+
+    def describe(self, patches: NDArray[np.uint8]) -> NDArray[np.float32]:
+        assert patches.shape[1:] == (3, 80, 80)
+        return patches.mean((2, 3)).astype(np.float32)
+
+
+def test_images_are_read_in_the_size_and_the_colours_of_the_describer(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    for name, colour in (("red", (200, 50, 50)), ("blue", (50, 50, 200)), ("green", (50, 160, 60))):
+        (tmp_path / "hues" / name).mkdir(parents=True)
+        for k in range(4):
+            noisy = np.array(colour) + rng.integers(-30, 30, (1, 1, 3)) // 10 + rng.integers(0, 5, (9, 9, 3))
+            Image.fromarray(noisy.astype(np.uint8)).save(tmp_path / "hues" / name / f"{k}.png")
+    result = evaluate_embedding(Hues(), tmp_path / "hues")
+    assert (result.scores["recall@1"], result.settings["input"]) == (1, "80x80 colour")
+    other = evaluate_embedding(Corners(), tmp_path / "hues")
+    assert other.settings["input"] == "64x64 grey"
+    assert other.provenance.hashes["data"] == result.provenance.hashes["data"]  # the same images: comparable
+    assert compare(result, other)["recall@1"].value == result.scores["recall@1"] - other.scores["recall@1"]
 
 
 @pytest.fixture

@@ -41,6 +41,8 @@ COMMANDS = (
     "adapt",
     "evaluate",
     "study methods",
+    "study paper",
+    "study gradients",
     "study ubc",
     "describe",
     "match",

@@ -104,3 +104,55 @@ def test_wrong_values_are_named(wrong: dict[str, object]) -> None:
 def test_patches_of_another_shape_are_refused() -> None:
     with pytest.raises(KeypatchError, match="height, width"):
         prepare(torch.zeros(2, 1, 32, 32), Preprocessing())
+
+
+COLOUR = Preprocessing(size=20, channels=3, crop_from=24, normalization="fixed", mean=(0.1, 0.2, 0.3), std=(1, 2, 4))
+
+
+def colours(side: int, count: int = 3) -> torch.Tensor:
+    return patches(side, 3 * count).view(count, 3, side, side)
+
+
+def test_images_in_colour_are_cropped_and_normalized_channel_by_channel() -> None:
+    x = colours(24)
+    mean, std = (torch.tensor(values).view(3, 1, 1) for values in ((0.1, 0.2, 0.3), (1.0, 2.0, 4.0)))
+    expected = (x[:, :, 2:22, 2:22] / 255.0 - mean) / std
+    torch.testing.assert_close(prepare(x, COLOUR), expected)
+    corners = np.array([[0, 0], [4, 1], [2, 2]])
+    cropped = prepare(x, COLOUR, corners)
+    torch.testing.assert_close(cropped[1], (x[1, :, 4:24, 1:21] / 255.0 - mean) / std)
+    torch.testing.assert_close(cropped[2], expected[2])
+
+
+def test_each_channel_is_resized_as_a_grey_patch_is() -> None:
+    grey = Preprocessing(size=24, value_range=255.0)
+    x = colours(48)
+    y = prepare(x, Preprocessing(size=24, channels=3, value_range=255.0))
+    torch.testing.assert_close(y[:, 1], prepare(x[:, 1], grey)[:, 0])
+
+
+def test_a_grey_patch_is_repeated_for_a_network_of_colours_and_none_are_none() -> None:
+    x = patches(24)
+    torch.testing.assert_close(prepare(x, COLOUR), prepare(x[:, None].expand(-1, 3, -1, -1), COLOUR))
+    assert prepare(x[:0], COLOUR).shape == prepare(colours(24)[:0], COLOUR).shape == (0, 3, 20, 20)
+    assert prepare(colours(30)[:0], COLOUR, np.empty((0, 2), np.int64)).shape == (0, 3, 20, 20)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"crop_from": 31}, "cannot be cropped from less"),
+        ({"channels": 2}, "channels must be one of 1, 3"),
+        ({"mean": (0.1, 0.2)}, "mean has 2 numbers, but the input has 1 channels"),
+        ({"channels": 3, "std": (1.0, 1.0)}, "std has 2 numbers"),
+        ({"channels": 3, "std": (1.0, 0.0, 1.0)}, "std is .* above 0"),
+    ],
+)
+def test_inputs_that_no_image_has_are_refused(wrong: dict[str, object], says: str) -> None:
+    with pytest.raises(RecipeError, match=says):
+        Preprocessing(**wrong)  # type: ignore[arg-type]
+
+
+def test_colours_are_no_input_of_a_grey_network() -> None:
+    with pytest.raises(KeypatchError, match="in colour, but the network takes grey"):
+        prepare(colours(32), Preprocessing())

@@ -12,8 +12,9 @@ import pytest
 from PIL import Image
 
 from keypatch.errors import DataError
-from keypatch.patches import image_folders, open_patches
+from keypatch.patches import image_folders, join_sets, open_patches
 from keypatch.patches.image_folders import find_classes, read_image_folders, read_square
+from keypatch.patches.patch_set import reduce_patches
 
 DRAWINGS = {"Greek/alpha": 3, "Greek/beta": 2, "Latin/a": 4}
 
@@ -221,3 +222,46 @@ def test_a_name_that_is_no_text_does_not_stop_a_set(tmp_path: Path) -> None:
         for name in (b"1.png", b"2\xff.png"):
             Image.new("L", (8, 8), ord(kind)).save(tmp_path / kind / os.fsdecode(name))
     assert len(read_image_folders(tmp_path)) == 4
+
+
+@pytest.fixture
+def colours(tmp_path: Path) -> Path:
+    """Two classes of images that differ in their colours alone: each is (r, g, b) or (b, g, r)."""
+    rng = np.random.default_rng(0)
+    for name, order in (("one", [0, 1, 2]), ("other", [2, 1, 0])):
+        (tmp_path / "colours" / name).mkdir(parents=True)
+        for k in range(2):
+            pixels = rng.integers(0, 256, (8, 8, 3), dtype=np.uint8)[..., order]
+            Image.fromarray(pixels).save(tmp_path / "colours" / name / f"{k}.png")
+    return tmp_path / "colours"
+
+
+def test_images_are_read_in_colour_where_asked_for(colours: Path) -> None:
+    found = open_patches(colours, side=8, channels=3)
+    assert (found.patches.shape, found.side, found.channels) == ((4, 3, 8, 8), 8, 3)
+    expected = [np.asarray(Image.open(path)).transpose(2, 0, 1) for path in sorted(colours.rglob("*.png"))]
+    assert np.array_equal(found.patches, expected)
+    grey = open_patches(colours, side=8)
+    assert grey.channels == 1 and grey.take(np.array([[0, 1]])).shape == (1, 2, 8, 8)
+    assert found.take(np.array([[0, 1]])).shape == (1, 2, 3, 8, 8)
+    assert len(list(colours.glob("keypatch-*.npy"))) == 2  # a cache of each
+
+
+def test_grey_and_transparent_images_have_colours_too(alphabets: Path) -> None:
+    first = alphabets / "Greek" / "alpha" / "0.png"
+    Image.fromarray(np.array([[[10, 20, 30, 0]]], np.uint8)).save(first)
+    found = read_image_folders(alphabets, side=8, channels=3)
+    assert np.all(found.patches[0] == 255)
+    assert np.array_equal(found.patches[1, 0], found.patches[1, 2])
+    Image.fromarray(np.full((8, 8), 40000, np.uint16)).save(first)
+    assert np.all(read_square(first, 8, 3) == round(40000 / 257))
+
+
+def test_sets_in_colour_are_joined_but_not_with_grey_ones(colours: Path, alphabets: Path) -> None:
+    large, small = (open_patches(place, side=side, channels=3) for place, side in ((colours, 16), (alphabets, 8)))
+    joined = join_sets([large, small])
+    taken = joined.take(np.array([[0, 4]]))
+    assert taken.shape == (1, 2, 3, 8, 8) and np.array_equal(taken[0, 1], small.patches[0])
+    assert np.array_equal(taken[0, 0, 2], reduce_patches(large.patches[:1, 2], 8)[0])
+    with pytest.raises(DataError, match="drawings is grey and colours is in colour"):
+        join_sets([large, open_patches(alphabets)])

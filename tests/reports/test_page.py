@@ -112,6 +112,24 @@ def test_figures_of_papers_stand_apart_and_only_beside_the_same_set(page: Callab
         assert "papers" not in page(make("sift", 0.3, scores=scores, **other)).text
 
 
+def test_beside_a_papers_figure_stands_whether_ours_was_trained_as_published(page: Callable, make: Callable) -> None:
+    scores = {"fpr95.m50_100000_100000_0": 0.3}
+    sift, hynet, hardnet = (
+        make(name, 0.3, scores=scores, data="liberty") for name in ("sift", "hynet-notredame", "hardnet-notredame")
+    )
+    forms = "as published", "with our detector noise (1)"
+    ours = [replace(each, notes={"trained": form}) for each, form in zip((hynet, hardnet), forms, strict=True)]
+    shown = page(sift, *ours)
+    assert {row[0]: row[1] for row in shown.tables[0]} == {
+        " descriptor": " trained",
+        " sift": f" {DASH}",
+        " hynet-notredame": " as published",
+        " hardnet-notredame": " with our detector noise (1)",
+    }
+    assert "by the text of its paper" in shown.text
+    assert page(sift, hynet).tables[0][0][1].startswith(" FPR95")  # nothing is known
+
+
 def test_the_papers_figure_for_hpatches_stands_only_beside_the_whole_split(page: Callable, make: Callable) -> None:
     def shown(split: str, sequences: int) -> str:
         settings = {"split": split, "sequences": [f"v_{number}" for number in range(sequences)]}

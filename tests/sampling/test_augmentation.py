@@ -5,8 +5,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from keypatch.sampling import Augmentation
-from keypatch.sampling.augmentation import _warp_on_cpu
+from keypatch.sampling import Augmentation, turn_patches
+from keypatch.sampling.augmentation import _warp, _warp_on_cpu
 
 STILL = Augmentation(flips="none", detector_noise=0.0)
 SIGMAS = 24.0
@@ -129,3 +129,61 @@ def test_light_keeps_the_range() -> None:
     lit = replace(STILL, brightness=60.0, contrast=0.5)(x, SIGMAS, np.random.default_rng(0))
     assert lit.min() >= 0 and lit.max() <= 255
     assert not torch.equal(lit[:, 0], x[:, 0].float())
+
+
+def test_mirroring_is_left_and_right_half_of_the_time_and_of_each_image_by_itself() -> None:
+    x = patches(256)
+    drawn = seen(replace(STILL, flips="mirror", shared=()), x)
+    mirrored = symmetries(x[0, 0]).index(x[0, 0].flip(-1).contiguous().numpy().tobytes())
+    assert {a for pair in drawn for a in pair} == {0, mirrored}
+    assert 0.4 < np.mean([a == 0 for a, _ in drawn]) < 0.6 and 0.4 < np.mean([a == b for a, b in drawn]) < 0.6
+
+
+@pytest.mark.parametrize(
+    "augmentation",
+    [
+        Augmentation(),
+        Augmentation(flips="mirror", detector_noise=0, crop=0.3, rotation=5, shared=()),
+        replace(STILL, brightness=20.0),
+    ],
+)
+def test_the_channels_of_an_image_change_alike(augmentation: Augmentation) -> None:
+    grey = smooth()
+    colour = torch.stack([grey, 255 - grey, grey], 2)
+    one, three = (augmentation(x, SIGMAS, np.random.default_rng(5)) for x in (grey, colour))
+    assert three.shape == colour.shape
+    torch.testing.assert_close(three[:, :, 0], one)
+    torch.testing.assert_close(three[:, :, 2], one)
+    if not augmentation.brightness:  # bilinear weights are rounded, so the negative image may differ by a grey level
+        torch.testing.assert_close(three[:, :, 1].float(), 255 - one.float(), atol=1.0, rtol=0)
+
+
+def test_channels_are_warped_alike_on_a_device_that_is_not_the_cpu() -> None:
+    grey = smooth().float()
+    frames = Augmentation(crop=0.4)._frames((8, 2), SIGMAS, np.random.default_rng(0))
+    assert frames is not None
+    colour = torch.stack([grey, grey, grey], 2)
+    by_grid = _warp(colour.to("meta"), frames)
+    assert by_grid.shape == colour.shape
+    assert torch.equal(_warp(colour, frames)[:, :, 1], _warp(grey, frames))
+
+
+def test_turned_images_keep_their_channels_together() -> None:
+    x = smooth().numpy()
+    degrees = np.linspace(0, 60, 16).reshape(8, 2)
+    turned = turn_patches(np.stack([x, x], 2), degrees)
+    assert np.array_equal(turned[:, :, 0], turn_patches(x, degrees)) and np.array_equal(
+        turned[:, :, 0], turned[:, :, 1]
+    )
+
+
+def test_crops_begin_anywhere_within_the_margin_or_at_the_centre() -> None:
+    corners = Augmentation().corners((300, 2), 3, np.random.default_rng(0))
+    assert corners is not None and corners.shape == (300, 2, 2)
+    assert {*corners.ravel().tolist()} == {0, 1, 2, 3}
+    assert not np.array_equal(corners[:, 0], corners[:, 1])  # each image has its own
+    for none in (
+        Augmentation(window="centre").corners((3, 2), 3, np.random.default_rng(0)),
+        STILL.corners((3, 2), 0, np.random.default_rng(0)),
+    ):
+        assert none is None

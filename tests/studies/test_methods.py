@@ -26,10 +26,10 @@ from keypatch.patches.sources import find_sources
 from keypatch.progress import Progress
 from keypatch.recipes import HARDNET, HYNET, RECIPES
 from keypatch.sampling import RandomTriplets
-from keypatch.studies.methods import study as methods
-from keypatch.studies.methods.plan import MethodsSetup, TestData, choose_recipes, open_tests
-from keypatch.studies.methods.study import study_methods
-from keypatch.studies.methods.table import Table
+from keypatch.studies import study as engine
+from keypatch.studies.methods import MethodsSetup, choose_recipes, study_methods
+from keypatch.studies.scoring import TestData, open_tests
+from keypatch.studies.table import Table
 from keypatch.training.checkpoints import load_checkpoint, milestone_path
 from keypatch.training.conditions import Conditions
 from keypatch.training.recipe_files import read_recipe, write_recipe
@@ -77,7 +77,7 @@ def test_every_recipe_and_seed_becomes_a_row_under_equal_conditions(
     study: Callable[..., Table], tmp_path: Path, small_set: Path
 ) -> None:
     table = study(seeds=[0, 3])
-    assert {(line.recipe, tuple(row.seed for row in line.rows)) for line in table.lines} == {
+    assert {(line.label, tuple(row.seed for row in line.rows)) for line in table.lines} == {
         ("hardnet", (0, 3)),
         ("sosnet", (0, 3)),
     }
@@ -111,13 +111,13 @@ def test_each_test_set_is_described_once_per_milestone(
     study: Callable[..., Table], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found: list[Path] = []
-    original = methods.load
+    original = engine.load
 
     def counted(path: Path, *rest: str) -> Any:
         found.append(path)
         return original(path, *rest)
 
-    monkeypatch.setattr(methods, "load", counted)
+    monkeypatch.setattr(engine, "load", counted)
     study(recipes=["hardnet"])
     assert [path.stem for path in found] == ["at-025", "at-050", "at-075", "at-100"]
     study(recipes=["hardnet"])  # finished: nothing is described again
@@ -133,7 +133,7 @@ def test_what_is_finished_is_left_alone_and_new_rows_join_the_table(
     table = study()
     assert row_file(tmp_path, "hardnet-0").read_bytes() == before
     assert not (tmp_path / "study" / "runs" / "hardnet-0").exists()
-    assert {line.recipe for line in table.lines} == {"hardnet", "sosnet"}
+    assert {line.label for line in table.lines} == {"hardnet", "sosnet"}
 
 
 def test_a_new_test_set_is_scored_from_the_kept_weights_without_training(
@@ -144,7 +144,7 @@ def test_a_new_test_set_is_scored_from_the_kept_weights_without_training(
     log = tmp_path / "study" / "runs" / "hardnet-0" / "log.jsonl"
     trained = log.read_text()
     before = json.loads(row_file(tmp_path, "hardnet-0").read_text())
-    monkeypatch.setattr(methods, "train", None)  # not called
+    monkeypatch.setattr(engine, "train", None)  # not called
     table = study(recipes=["hardnet"], tests=[small_set, other], threads=1)
     assert table.unfinished == ()
     assert log.read_text() == trained
@@ -186,7 +186,7 @@ def test_a_run_at_its_end_whose_scoring_failed_is_not_trained_again(
         _unscorable(context, "small")
         with pytest.raises(KeypatchError, match="small is damaged"):
             study(recipes=["hardnet"])
-    monkeypatch.setattr(methods, "train", None)
+    monkeypatch.setattr(engine, "train", None)
     assert study(recipes=["hardnet"]).unfinished == ()
     row = json.loads(row_file(tmp_path, "hardnet-0").read_text())
     card = json.loads((tmp_path / "study" / "runs" / "hardnet-0" / "card.json").read_text())
@@ -226,6 +226,23 @@ def test_a_field_that_a_row_does_not_know_yet_does_not_part_it_from_its_recipe(
     assert study(recipes=["hardnet"]).lines[0].dim == 16
 
 
+def test_a_study_of_before_labels_is_resumed_as_it_is(
+    study: Callable[..., Table], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """study.json of format 1, rows of format 2: nothing is trained again, and other conditions are refused."""
+    scores = _scores(study(recipes=["hardnet"]))
+    for file, number in ((tmp_path / "study" / "study.json", 1), (row_file(tmp_path, "hardnet-0"), 2)):
+        value = {**json.loads(file.read_text()), "format_number": number}
+        if "label" in value:
+            value["recipe"] = value.pop("label")
+            del value["varied"]
+        file.write_text(json.dumps(value))
+    monkeypatch.setattr(engine, "train", None)
+    assert _scores(study(recipes=["hardnet"])) == scores
+    with pytest.raises(KeypatchError, match="pairs = 128, not 256"):
+        study(recipes=["hardnet"], pairs=256)
+
+
 def test_a_run_folder_of_another_recipe_is_not_scored_as_this_one(study: Callable[..., Table], tmp_path: Path) -> None:
     study(recipes=["hardnet"])
     row_file(tmp_path, "hardnet-0").unlink()  # and its run folder is left behind
@@ -250,14 +267,14 @@ def test_only_the_embedded_data_have_a_test_set_of_their_own(study: Callable[...
 
 
 def _failing(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
-    original = methods.train
+    original = engine.train
 
     def train(recipe: Any, *rest: Any, **named: Any) -> Path:
         if recipe.name == "hardnet":
             raise error
         return original(recipe, *rest, **named)
 
-    monkeypatch.setattr(methods, "train", train)
+    monkeypatch.setattr(engine, "train", train)
 
 
 @pytest.mark.parametrize(
@@ -273,18 +290,18 @@ def test_a_recipe_that_fails_is_a_row_that_says_so_and_the_others_go_on(
     with monkeypatch.context() as context:
         _failing(context, error)
         table = study()
-    assert [line.recipe for line in table.lines] == ["sosnet"]
+    assert [line.label for line in table.lines] == ["sosnet"]
     assert [(row.name, row.failed) for row in table.unfinished] == [("hardnet-0", sentence)]
     assert sentence in (tmp_path / "study" / "table.md").read_text()
     healed = study()  # tried again
-    assert {line.recipe for line in healed.lines} == {"hardnet", "sosnet"}
+    assert {line.label for line in healed.lines} == {"hardnet", "sosnet"}
     assert healed.unfinished == ()
 
 
 def test_a_loss_that_is_not_finite_fails_its_row_only(study: Callable[..., Table]) -> None:
     wild = replace(HARDNET, name="wild", optimizer=replace(HARDNET.optimizer, lr=1e30))
     table = study(recipes=[wild, "sosnet"])
-    assert [line.recipe for line in table.lines] == ["sosnet"]
+    assert [line.label for line in table.lines] == ["sosnet"]
     assert "not finite" in table.unfinished[0].failed
 
 
@@ -302,7 +319,7 @@ def test_a_row_that_another_process_is_at_is_passed_over(study: Callable[..., Ta
     with lock(tmp_path / "study" / "rows" / ".hardnet-0.lock", "it"):
         table = study(progress=told)
     assert any("hardnet-0 is being written by another process" in line for line in told.said)
-    assert [line.recipe for line in table.lines] == ["sosnet"]
+    assert [line.label for line in table.lines] == ["sosnet"]
     assert [row.name for row in table.unfinished] == ["hardnet-0"]
 
 

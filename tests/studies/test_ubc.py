@@ -16,7 +16,7 @@ from keypatch.benchmarks.ubc import evaluate_ubc
 from keypatch.commands.train import train
 from keypatch.errors import DataError, Interrupted, KeypatchError
 from keypatch.reports.protocols import Source, group
-from keypatch.studies.methods.plan import SCORES_ONLY
+from keypatch.studies.scoring import SCORES_ONLY
 from keypatch.studies.ubc.study import study_ubc
 from keypatch.studies.ubc.table import UbcTable, load_ubc_rows
 from keypatch.training.conditions import Conditions
@@ -182,7 +182,7 @@ def test_what_was_scored_is_not_scored_again(
             raise KeyboardInterrupt
         return evaluate_ubc(describer, patches, *rest)
 
-    for place in ("ubc.study", "methods.plan"):
+    for place in ("ubc.study", "scoring"):
         monkeypatch.setattr(f"keypatch.studies.{place}.evaluate_ubc", counted)
     with pytest.raises(Interrupted, match="keeps what was scored, up to hardnet, yosemite, step 4; run the same"):
         study()

@@ -11,9 +11,13 @@ from torch import Tensor
 
 from keypatch.networks import prepare
 from keypatch.patches import PatchSet
+from keypatch.recipes import find_recipe
 from keypatch.sampling import Augmentation, Draw, RandomTriplets, SeveralPerPoint, turn_patches
+from keypatch.settings import apply_settings
 from keypatch.training import Recipe
 from keypatch.training.batches import Batch, Batches
+from keypatch.training.ranks import Ranks
+from keypatch.training.recipe import TYPES
 
 CPU = torch.device("cpu")
 UNCHANGED = Augmentation(flips="none", detector_noise=0.0)
@@ -105,3 +109,29 @@ def test_the_thread_ends_with_its_reader_and_hands_over_its_error(batches: Batch
     with pytest.raises(Exception, match="80 different points"):
         list(too_many.feed(0, 2))
     assert not batch_threads()
+
+
+def test_images_in_colour_are_cropped_at_places_of_their_own_whatever_the_rank() -> None:
+    rng = np.random.default_rng(0)
+    images = PatchSet("images", rng.integers(0, 256, (24, 3, 20, 20), np.uint8), np.repeat(np.arange(6), 4))
+    recipe = apply_settings(
+        find_recipe("embedding_images"),
+        ["network.width=4", "network.blocks=2", "network.preprocessing.size=16", "network.preprocessing.crop_from=20"],
+        TYPES,
+    )
+    recipe = replace(recipe, sampler=SeveralPerPoint(8), augment=replace(recipe.augment, flips="none"))
+    batches = Batches(recipe, images, images.classes(), CPU)
+    batch = batches.make(3)
+    assert batch.x.shape == (16, 3, 16, 16)
+    found = set()
+    for index, x in zip(batch.draw.indices.T.ravel(), batch.x, strict=True):
+        whole = prepare(torch.from_numpy(images.patches[[index]]), replace(recipe.network.preprocessing, size=20))[0]
+        places = [(r, c) for r in range(5) for c in range(5) if torch.equal(whole[:, r : r + 16, c : c + 16], x)]
+        assert len(places) == 1
+        found.add(places[0])
+    assert len(found) > 5
+    half = replace(batches, ranks=Ranks(rank=1, size=2)).make(3)
+    assert torch.equal(half.x, batch.x.view(2, 8, 3, 16, 16)[:, 4:].flatten(0, 1))
+    centred = replace(batches, recipe=replace(recipe, augment=replace(recipe.augment, window="centre"))).make(3)
+    first = images.patches[batch.draw.indices[0, 0]][None]
+    assert torch.equal(centred.x[0], prepare(torch.from_numpy(first), recipe.network.preprocessing)[0])

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from keypatch.cache import cache_folder, cache_key, is_cache_enabled, keep_array, keep_folder, load_array
-from keypatch.describers.protocol import CHUNK, Describer, HasWeights, PatchReader, describe_all
+from keypatch.describers.protocol import CHUNK, Describer, HasWeights, PatchReader, channels_of, describe_all
 from keypatch.describers.sift import SiftDescriber
 from keypatch.engines import run, used
 from keypatch.errors import DataError
@@ -73,10 +73,11 @@ def describer_identity(describer: Describer) -> str | None:
         return None
     weights = describer.weights_hash if isinstance(describer, HasWeights) else ""
     digest = hashlib.sha256(f"{weights} {describer.dim} {describer.patch_size} {describer.patch_sigmas}".encode())
-    rng = np.random.default_rng(0)
+    rng, planes = np.random.default_rng(0), (3,) * (channels_of(describer) == 3)
     for side in PROBE_SIDES:
         for _ in range(PROBES):
-            digest.update(describer.describe(rng.integers(0, 256, (1, side, side), np.uint8)).tobytes())
+            noise = rng.integers(0, 256, (1, *planes, side, side), np.uint8)
+            digest.update(describer.describe(noise).tobytes())
     return digest.hexdigest()
 
 

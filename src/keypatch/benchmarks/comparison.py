@@ -11,7 +11,8 @@ from keypatch.benchmarks.table import headline_scores
 from keypatch.errors import KeypatchError
 
 CARD = "card"  # tells how the data were made, and when: not which data they are, as their hash does
-_OF_THE_DESCRIPTOR = ("patch_sigmas", "patch_size", "unit_length")  # settings that come with it, not with the protocol
+# Settings that come with the descriptor, not with the protocol.
+_OF_THE_DESCRIPTOR = ("input", "patch_sigmas", "patch_size", "unit_length")
 
 
 @dataclass(frozen=True)

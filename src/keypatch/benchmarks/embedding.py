@@ -11,9 +11,10 @@ from keypatch.benchmarks.caching import describe_cached
 from keypatch.benchmarks.contamination import seen_patches
 from keypatch.benchmarks.result import Replicates, Result, provenance_of
 from keypatch.benchmarks.ubc import card_of, hash_patches, spread_over_points
-from keypatch.describers.protocol import Describer
+from keypatch.describers.protocol import Describer, channels_of
 from keypatch.metrics import agreement, bootstrap, bootstrap_mean, drawn_agreement, kmeans, nearest_ranks
 from keypatch.patches import PatchSet, open_patches
+from keypatch.patches.image_folders import SIDE
 from keypatch.patches.online_products import choose_list
 from keypatch.progress import Progress
 from keypatch.settings import CheckedFields, option
@@ -44,10 +45,13 @@ def evaluate_embedding(
     "nmi.sd" and "f1.sd" are their standard deviations. "spread.m1" and "spread.dm2" as in ubc.
     Replicates draw the images that are scored; those they are looked for among, and the clusters, stay as they are.
     """
-    images = data if isinstance(data, PatchSet) else open_patches(choose_list(data, "test"))
+    images = data if isinstance(data, PatchSet) else _open(data, describer)
     images.classes()  # raises where too few classes have two images
-    data_hash = hash_patches(images)
-    embeddings = describe_cached(describer, images, data_hash, progress)
+    pixels = data_hash = hash_patches(images)
+    if not isinstance(data, PatchSet) and (images.side, images.channels) != (SIDE, 1):
+        # the same whatever input a describer takes, so that results on the same images can be compared
+        data_hash = hash_patches(open_patches(choose_list(data, "test")))
+    embeddings = describe_cached(describer, images, pixels, progress)
     labels, sizes = np.unique(images.point_id, return_counts=True)
     ranks = nearest_ranks(embeddings, images.point_id)
     found = {f"recall@{k}": ranks <= k for k in KS if k < len(images)}
@@ -61,6 +65,7 @@ def evaluate_embedding(
         descriptor=describer.name,
         settings={
             "data": images.name,
+            "input": f"{images.side}x{images.side} {'grey' if images.channels == 1 else 'colour'}",
             "images": len(images),
             "classes": len(labels),
             "alone": int(np.sum(sizes == 1)),  # images without another of their class: never found
@@ -75,6 +80,12 @@ def evaluate_embedding(
         replicates={name: Replicates(values, "images", len(images)) for name, values in drawn.items()},
         contamination=seen_patches(describer, images),
     )
+
+
+def _open(data: str | Path, describer: Describer) -> PatchSet:
+    """The set, whole images in the size and the colours that the describer takes."""
+    side, channels = max(SIDE, describer.patch_size), channels_of(describer)
+    return open_patches(choose_list(data, "test"), side=side, channels=channels)
 
 
 def _agreements(labels: Labels, clusterings: Sequence[Labels]) -> dict[str, float]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from keypatch.patches.patch_set import PatchSet
 from keypatch.progress import Callback, Progress
 from keypatch.settings import apply_settings
 from keypatch.zoo import load
+from keypatch.zoo.loading import load_form
 
 
 def evaluate(
@@ -63,6 +65,8 @@ def evaluate(
     opened = _data(protocol, benchmark, data, allow_partial)
     with nullcontext() if cache else without_cache(), use(parallel):
         result = protocol.run(source, opened, chosen, Progress.of(progress))
+    if not isinstance(source, Path) and isinstance(descriptor, str | Path) and (form := load_form(descriptor)):
+        result = replace(result, notes={**result.notes, "trained": form})
     if out is not None:
         result.save(out)
     return result

@@ -70,7 +70,7 @@ class Result:
     provenance: Provenance
     replicates: Mapping[str, Replicates] = field(default_factory=dict)  # by the name of the score
     pictures: Mapping[str, bytes] = field(default_factory=dict)  # PNG files by their titles
-    notes: Mapping[str, Any] = field(default_factory=dict)  # on the descriptor: "trained_on", "step" of its checkpoint
+    notes: Mapping[str, Any] = field(default_factory=dict)  # on the descriptor: "trained" (as), "trained_on", "step"
     contamination: Contamination | None = None  # test images that were trained on; None where that is not known
 
     def interval(self, name: str) -> tuple[float, float] | None:

@@ -147,7 +147,7 @@ def hash_patches(patch_set: PatchSet, lists: Sequence[Pairs] = ()) -> str:
     """SHA-256 of pixels, point ids, image ids if there are any, and lists, whatever files they lie in."""
     digest = hashlib.sha256()
     for start in range(0, len(patch_set), CHUNK):
-        digest.update(patch_set.patches[start : start + CHUNK].tobytes())
+        digest.update(np.ascontiguousarray(patch_set.patches[start : start + CHUNK]).data)
     digest.update(patch_set.point_id.tobytes())
     if patch_set.image_id is not None:
         digest.update(patch_set.image_id.tobytes())

@@ -32,6 +32,10 @@ def train(
     pairs: Annotated[
         int | None, typer.Option(help="Training budget in pairs; the schedule is stretched to fit.")
     ] = None,
+    published: Annotated[
+        bool,
+        typer.Option("--as-published", help="Train what the paper prints, without our choices and detector noise."),
+    ] = False,
     settings: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="PATH=VALUE", help="Set a field of the recipe, such as loss.margin=1.0."),
@@ -62,6 +66,7 @@ def train(
             data,
             out,
             conditions if resume is None or conditions != Conditions() else None,
+            published=published,
             settings=[*(settings or ()), *([] if seed is None else [f"seed={seed}"])],
             pairs=pairs,
             validation=validation,

@@ -8,15 +8,18 @@ from torch import Tensor
 
 from keypatch.errors import DataError, RecipeError
 from keypatch.files import safe_name
+from keypatch.images import listed
 from keypatch.losses import Distillation
+from keypatch.networks.published import start_module
 from keypatch.patches import PatchSet, join_sets, open_patches
+from keypatch.patches.image_folders import SIDE
 from keypatch.patches.layouts import EMBEDDED
 from keypatch.patches.online_products import choose_list
 from keypatch.patches.patch_set import JoinedSets
 from keypatch.patches.phototour import find_pair_lists
 from keypatch.patches.sources import TrainingSet
 from keypatch.progress import Callback, Progress
-from keypatch.recipes import find_recipe
+from keypatch.recipes import as_published, find_recipe
 from keypatch.settings import apply_settings
 from keypatch.training import Recipe
 from keypatch.training.conditions import Conditions
@@ -25,7 +28,7 @@ from keypatch.training.ranks import join_ranks
 from keypatch.training.recipe import TYPES
 from keypatch.training.run_folder import Origin, read_origin
 from keypatch.training.validation import Validation
-from keypatch.zoo.loading import load, load_network, load_training, names
+from keypatch.zoo.loading import is_published, load, load_network, load_training, names
 
 Data = str | Path | PatchSet
 
@@ -36,6 +39,7 @@ def train(
     out: str | Path | None = None,
     conditions: Conditions | None = None,
     *,
+    published: bool = False,
     settings: Sequence[str] = (),
     pairs: int | None = None,
     validation: str | Path | None = None,
@@ -50,11 +54,13 @@ def train(
 
     recipe: a name (`keypatch list`), a recipe.toml or a Recipe; `settings` ("loss.margin=1.0", "seed=1") and `pairs`
         (the budget) replace fields of it.
+    published: train what the recipe's paper prints, without our detector noise (`as_published`); settings come after.
     data: a folder, "embedded" (the data inside the package), an open PatchSet, or several of these.
     out: the run folder, runs/<recipe> unless given.
     conditions: how it is computed, and what is kept of the run.
     validation: a folder with pair lists, scored ten times during the run and never used otherwise.
-    start_from: a zoo name, run folder, checkpoint or weight file whose network is of the recipe's shape.
+    start_from: a zoo name, run folder, checkpoint or weight file whose network is of the recipe's shape; for a network
+        of `image_network` also a file with the tensors of its module (safetensors, or a state_dict saved by torch).
     teacher: any descriptor; the loss then also draws the network's descriptors towards the teacher's (`Distillation`).
     split: train on the training part of this HPatches split.
     allow_partial: accept a PhotoTour set copied in part.
@@ -81,6 +87,7 @@ def train(
         if recipe is None:
             raise RecipeError("No recipe given. Name one of `keypatch list recipes`, or a run folder with --resume.")
         value = recipe if isinstance(recipe, Recipe) else find_recipe(recipe)
+        value = as_published(value) if published else value
         if teacher is not None and not any(isinstance(term, Distillation) for term in value.loss):
             value = replace(value, loss=(*value.loss, Distillation()))
         value = apply_settings(value, settings, TYPES)
@@ -94,7 +101,7 @@ def train(
             teacher=_lasting_name(teacher) if teacher is not None else None,
             conditions=conditions or origin.conditions,
         )
-        source = open_source(data if data is not None else (), origin.split, origin.allow_partial)
+        source = open_source(data if data is not None else (), origin.split, origin.allow_partial, value)
         if skipped := source.classes().skipped:
             progress.note(f"{source.name}: {skipped:,} points with a single patch are not used for training.")
         if value.needs_weights and start_from is None and resume is None:
@@ -106,7 +113,7 @@ def train(
             progress,
             conditions=origin.conditions,
             resume=resume is not None,
-            weights=_weights(start_from, value) if start_from is not None and resume is None else None,
+            weights=_weights(start_from, value, progress) if start_from is not None and resume is None else None,
             trained_before=_trained_before(start_from if resume is None else None, teacher),
             validate=_validation(origin.validation) if origin.validation is not None else None,
             origin=origin,
@@ -158,12 +165,20 @@ def _trained_before(*descriptors: str | Path | None) -> list[TrainingSet]:
 
 
 def open_source(
-    data: Data | JoinedSets | Sequence[Data], split: str | None = None, allow_partial: bool = False
+    data: Data | JoinedSets | Sequence[Data],
+    split: str | None = None,
+    allow_partial: bool = False,
+    recipe: Recipe | None = None,
 ) -> PatchSet | JoinedSets:
     """One set, or several joined so that their classes stay apart; what is open is taken as it is.
 
     split: the training part of an HPatches split. allow_partial: accept a PhotoTour set copied in part.
+    recipe: whose network says in which size and colours whole images are read.
     """
+    shape = (SIDE, 1)
+    if recipe is not None:
+        preprocessing = recipe.network.preprocessing
+        shape = (max(SIDE, preprocessing.side), preprocessing.channels)
     if isinstance(data, JoinedSets):
         return data
     places = [data] if isinstance(data, str | Path | PatchSet) else list(data)
@@ -171,15 +186,23 @@ def open_source(
         raise DataError("No training data given. Name a folder of patches with --data, or --data embedded.")
     return join_sets(
         [
-            place if isinstance(place, PatchSet) else open_patches(choose_list(place, "train"), split, allow_partial)
+            place
+            if isinstance(place, PatchSet)
+            else open_patches(choose_list(place, "train"), split, allow_partial, *shape)
             for place in places
         ]
     )
 
 
-def _weights(start_from: str | Path, recipe: Recipe) -> dict[str, Tensor]:
+def _weights(start_from: str | Path, recipe: Recipe, progress: Progress) -> dict[str, Tensor]:
+    started = start_module(recipe.network, Path(start_from), recipe.seed) if is_published(start_from) else None
+    if started is not None:
+        weights, unused = started
+        if unused:
+            progress.note(f"{start_from}: {len(unused)} tensors have no place in the network: {listed(unused)}.")
+        return weights
     spec, network = load_network(start_from)
-    weights: dict[str, Tensor] = network.state_dict()
+    weights = network.state_dict()
     wanted = {name: tensor.shape for name, tensor in recipe.network.build().state_dict().items()}
     same_input = spec.preprocessing == recipe.network.preprocessing
     if not same_input or {name: tensor.shape for name, tensor in weights.items()} != wanted:

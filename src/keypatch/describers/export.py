@@ -56,8 +56,18 @@ def facts_of(network: PatchNetwork) -> dict[str, str]:
     }
 
 
+def check_exportable(network: PatchNetwork) -> None:
+    """Raise KeypatchError for a network whose input is more than a grey patch of its size."""
+    if network.preprocessing.channels != 1 or network.preprocessing.crop_from:
+        raise KeypatchError(
+            "This network describes whole images, in colour or cropped, and exported files take grey patches. Export "
+            "the module itself with torch: keypatch.zoo.loading.load_network(RUN)[1]."
+        )
+
+
 def to_onnx(network: PatchNetwork) -> Any:
     """The network as an `onnx.ModelProto`; raises KeypatchError where torch cannot write it as ONNX."""
+    check_exportable(network)
     if find_spec("onnxscript") is None or find_spec("onnxruntime") is None:
         raise MissingExtra.of("Exporting to ONNX needs onnx, onnxscript and onnxruntime", "onnx")
     with _quiet(), _told(network, "ONNX"):
@@ -76,6 +86,7 @@ def to_onnx(network: PatchNetwork) -> Any:
 
 def to_pt2(network: PatchNetwork, metadata: str) -> bytes:
     """The network as a file for `torch.export.load`; raises KeypatchError where torch cannot export it."""
+    check_exportable(network)
     file = io.BytesIO()
     with _quiet(), _told(network, "pt2"):
         program = torch.export.export(

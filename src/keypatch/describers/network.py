@@ -82,7 +82,8 @@ class NetworkDescriber:
         self.name = name
         self.training = tuple(training)
         self.dim = module.dim
-        self.patch_size = module.preprocessing.size
+        self.patch_size = module.preprocessing.side
+        self.channels = module.preprocessing.channels
         self.patch_sigmas = module.preprocessing.patch_sigmas
         self.unit_length = module.unit_length
         self.weights_hash = hash_weights(module)
@@ -105,8 +106,8 @@ class NetworkDescriber:
         self._network = fold(self._module, self.plan.device, self.plan.dtype)
 
     def describe(self, patches: NDArray[np.uint8]) -> NDArray[np.float32]:
-        """(n, side, side) grey patches of any side to (n, dim)."""
-        check_patches(patches)
+        """(n, side, side) grey patches of any side to (n, dim); of a network of images in colour also (n, 3, ...)."""
+        check_patches(patches, self.channels)
         at_once = max(1, self.plan.pixels // self.patch_size**2)
         if self.plan.device.type == "cpu":
             return in_chunks(patches, at_once, self.dim, lambda chunk: self._describe(chunk).numpy())

@@ -11,6 +11,7 @@ from keypatch.patches.sources import TrainingSet
 from keypatch.progress import Callback, Progress
 
 CHUNK = 4096  # patches copied out of a memory map at once: 16 MB of 64x64
+_CHUNK_BYTES = CHUNK * 65 * 65  # of larger ones, such as whole images in colour, fewer
 
 
 class Describer(Protocol):
@@ -60,6 +61,19 @@ class HasTraining(Protocol):
     def training(self) -> Sequence[TrainingSet]: ...
 
 
+@runtime_checkable
+class HasChannels(Protocol):
+    """A describer that may take images in colour; any other takes grey ones."""
+
+    @property
+    def channels(self) -> int:
+        """1 for grey, 3 for arrays (n, 3, side, side) of red, green and blue."""
+
+
+def channels_of(describer: Describer) -> int:
+    return describer.channels if isinstance(describer, HasChannels) else 1
+
+
 class PatchReader(Protocol):
     """The part of a patch set that describing needs."""
 
@@ -68,13 +82,16 @@ class PatchReader(Protocol):
     def take(self, indices: NDArray[np.int64]) -> NDArray[np.uint8]: ...
 
 
-def check_patches(patches: NDArray[np.uint8]) -> None:
-    """Raise KeypatchError unless the patches are a uint8 array (n, side, side)."""
+def check_patches(patches: NDArray[np.uint8], channels: int = 1) -> None:
+    """Raise KeypatchError unless the patches are a uint8 array (n, side, side), or in colour where 3 `channels` are."""
     if not isinstance(patches, np.ndarray) or patches.dtype != np.uint8:
         found = patches.dtype if isinstance(patches, np.ndarray) else type(patches).__name__
         raise KeypatchError(f"Patches must be a numpy array of uint8 (grey values 0 to 255), found {found}.")
-    if patches.ndim != 3 or patches.shape[1] != patches.shape[2] or patches.shape[1] == 0:
-        raise KeypatchError(f"Patches must have the shape (n, side, side), found {patches.shape}.")
+    shape = patches.shape
+    kind = patches.ndim == 3 or (channels == 3 and patches.ndim == 4 and shape[1] == 3)
+    if not kind or shape[-2] != shape[-1] or shape[-1] == 0:
+        colour = " or (n, 3, side, side)" if channels == 3 else ""
+        raise KeypatchError(f"Patches must have the shape (n, side, side){colour}, found {shape}.")
 
 
 def check_descriptors(describer: Describer, descriptors: NDArray[np.float32], count: int) -> None:
@@ -99,8 +116,9 @@ def describe_all(
     progress, count = Progress.of(progress), len(patches)
     progress.count(0, count, "patches")
     descriptors = np.empty((count, describer.dim), dtype=np.float32)
-    for start in range(0, count, CHUNK):
-        stop = min(start + CHUNK, count)
+    at_once = CHUNK if not count else max(1, min(CHUNK, _CHUNK_BYTES // patches.take(np.arange(1)).nbytes))
+    for start in range(0, count, at_once):
+        stop = min(start + at_once, count)
         chunk = describer.describe(patches.take(np.arange(start, stop)))
         check_descriptors(describer, chunk, stop - start)
         descriptors[start:stop] = chunk

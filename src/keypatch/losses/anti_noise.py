@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from keypatch.losses.mining import BLOCKS, Negatives, mine_by_rows
+from keypatch.losses.mining import BLOCKS, Negatives, check_blocks, mine_by_rows
 
 if TYPE_CHECKING:
     from keypatch.losses.described import Described
@@ -18,7 +18,7 @@ _EQUAL = 1 - 1e-5  # SDGMNet's code, before the threshold
 
 @dataclass(frozen=True)
 class AntiNoise:
-    """The hardest negative of all four blocks that is not taken for noise: another pair under `threshold` radians.
+    """The hardest negative of the blocks that is not taken for noise: another pair under `threshold` radians.
 
     A pair that comes too near in one block is passed over in all, and the next hardest is taken; where all are too
     near, the hardest. The threshold holds from the share `start` of the training on, before it only for copies.
@@ -26,6 +26,10 @@ class AntiNoise:
 
     threshold: float = 0.6
     start: float = 0.125  # SDGMNet's code; its HN-FRN has 0
+    blocks: tuple[str, ...] = _ALL  # SDGMNet's code; its text follows HardNet, rows and columns
+
+    def __post_init__(self) -> None:
+        check_blocks(self.blocks)
 
     @torch.no_grad()
     def __call__(self, batch: "Described") -> Negatives:
@@ -39,4 +43,4 @@ class AntiNoise:
             partner = distant.where(some, nearest).argmax(1)
             return candidates, partner.expand(len(candidates), -1)
 
-        return mine_by_rows(batch, _ALL, choose)
+        return mine_by_rows(batch, self.blocks, choose)

@@ -2,7 +2,7 @@
 
 from keypatch.networks.central_surround import CENTRAL_SURROUND_INPUT, CentralSurround
 from keypatch.networks.devices import choose_device, has_fast_bfloat16
-from keypatch.networks.embedding import EMBEDDING_INPUT, EmbeddingNet
+from keypatch.networks.embedding import EMBEDDING_INPUT, IMAGE_INPUT, EmbeddingNet, image_network
 from keypatch.networks.hardnet8 import HardNet8
 from keypatch.networks.hynet import HYNET_INPUT, SDGMNET_INPUT, HyNet
 from keypatch.networks.l2net import HARDNET_INPUT, SOSNET_INPUT, L2Net
@@ -20,6 +20,7 @@ __all__ = [
     "EMBEDDING_INPUT",
     "HARDNET_INPUT",
     "HYNET_INPUT",
+    "IMAGE_INPUT",
     "NETWORKS",
     "SDGMNET_INPUT",
     "SOSNET_INPUT",
@@ -39,6 +40,7 @@ __all__ = [
     "choose_device",
     "has_fast_bfloat16",
     "hash_weights",
+    "image_network",
     "load_published",
     "load_weights",
     "prepare",

@@ -7,13 +7,14 @@ from typing import Any, ClassVar, Protocol
 import torch
 from torch import Tensor, nn
 
+from keypatch.errors import RecipeError
 from keypatch.networks.preprocessing import Preprocessing
 
 MOST = 65_536  # channels, and numbers of a descriptor: beyond it a specification is a slip
 
 
 class PatchNetwork(nn.Module):
-    """Prepared patches (n, 1, size, size) -> raw descriptors (n, dim), not normalized to unit length.
+    """Prepared patches (n, channels, size, size) -> raw descriptors (n, dim), not normalized to unit length.
 
     `trunk` is everything up to and including the last convolution (or linear layer), `head` the rest, always in
     float32: the last batch normalization, where there is one. `per_patch` says that nothing in the trunk looks at the
@@ -32,6 +33,12 @@ class PatchNetwork(nn.Module):
         unit_length: bool = True,
     ) -> None:
         super().__init__()
+        first = next((layer for layer in layers.modules() if isinstance(layer, nn.Conv2d)), None)
+        if preprocessing.channels == 3 and first is not None and first.in_channels == 1:
+            raise RecipeError(
+                "The first convolution of this network takes grey patches, not the three channels of "
+                "network.preprocessing.channels=3. Choose EmbeddingNet or a network of your own."
+            )
         self.layers = layers
         self.last = last
         self.dim = dim

@@ -1,4 +1,4 @@
-"""Checkpoints published by others: HardNet, SOSNet, HyNet, SDGMNet, HardNet8, TFeat and HardTFeat."""
+"""Checkpoints published by others: HardNet, SOSNet, HyNet, SDGMNet, HardNet8, TFeat and HardTFeat; modules of torch."""
 
 import pickle
 import re
@@ -12,6 +12,7 @@ from torch import Tensor
 
 from keypatch.errors import DataError
 from keypatch.files import read_head, reading
+from keypatch.networks.embedding import MODULE
 from keypatch.networks.frn import EPS
 from keypatch.networks.patch_network import NetworkSpec, PatchNetwork
 from keypatch.networks.published_names import Family, families
@@ -26,7 +27,7 @@ def load_published(path: Path) -> tuple[NetworkSpec, PatchNetwork]:
 
     `.pth`, `.pt`, `.params` (read without running any code in them) or `.safetensors`.
     """
-    tensors = _read_tensors(Path(path))
+    tensors = read_tensors(Path(path))
     family = _recognize(tensors)
     if family is None:
         names = ", ".join(family.title for family in families())
@@ -40,7 +41,29 @@ def load_published(path: Path) -> tuple[NetworkSpec, PatchNetwork]:
     return spec, fill(spec, renamed, path, {ours: theirs for theirs, ours in family.names.items()})
 
 
-def _read_tensors(path: Path) -> dict[str, Tensor]:
+def start_module(spec: NetworkSpec, path: Path, seed: int) -> tuple[dict[str, Tensor], list[str]] | None:
+    """All tensors of a network of `image_network`, its module's from a file by their names, the others drawn by `seed`.
+
+    Also the names in the file that the module does not have, such as its classifier. None of any other network.
+
+    Raises:
+        DataError: the file cannot be read, or lacks a tensor of the module or has it in another shape.
+    """
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        own = spec.build().state_dict()
+    names = {name: name.removeprefix(MODULE) for name in own if name.startswith(MODULE)}
+    if not names:
+        return None
+    tensors = read_tensors(path)
+    given = {name: tensors[theirs] for name, theirs in names.items() if theirs in tensors}
+    drawn = {name: tensor for name, tensor in own.items() if name not in names}
+    filled = fill(spec, drawn | given, path, names)
+    return filled.state_dict(), [name for name in tensors if MODULE + name not in names]
+
+
+def read_tensors(path: Path) -> dict[str, Tensor]:
+    """The tensors of a file of others by their names; nothing but tensors is loaded."""
     if read_head(path)[8:9] == b"{":  # after the header's length
         return read_safetensors(path)[1]
     try_reading(load_tensors, path)

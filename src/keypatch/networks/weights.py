@@ -79,7 +79,11 @@ def fill(
         if not torch.isfinite(tensor).all():
             raise DataError(f"{path}: tensor {named.get(name, name)} holds values that are not finite.")
     counters = {name: torch.zeros_like(tensor, device="cpu") for name, tensor in own.items() if name not in tensors}
-    module.load_state_dict(counters | {name: t.to(own[name].dtype) for name, t in tensors.items()}, assign=True)
+    known = counters | {name: t.to(own[name].dtype) for name, t in tensors.items()}
+    module.load_state_dict(known, assign=True)
+    if any(tensor.is_meta for tensor in module.buffers()):  # a module of others may have buffers that no file holds
+        module = spec.build()
+        module.load_state_dict(known)
     return module.eval()
 
 

@@ -4,7 +4,7 @@ A folder that holds images is a class, however deep it lies; its name is the pat
 """
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
 import numpy as np
@@ -20,11 +20,12 @@ from keypatch.patches.patch_set import PatchSet, read_set_card
 SIDE = 64
 
 
-def read_image_folders(folder: str | Path, side: int = SIDE) -> PatchSet:
-    """The images as grey squares, `point_id` = number of the class in the order of the names in card["class_names"].
+def read_image_folders(folder: str | Path, side: int = SIDE, channels: int = 1) -> PatchSet:
+    """The images as squares, `point_id` = number of the class in the order of the names in card["class_names"].
 
-    An image that is not square is squeezed into one, as is usual for Stanford Online Products: nothing is cropped or
-    padded. The first call unpacks the images into a cache, later ones map it.
+    Grey, or with 3 `channels` red, green and blue. An image that is not square is squeezed into one, as is usual for
+    Stanford Online Products: nothing is cropped or padded. The first call unpacks the images into a cache, later ones
+    map it.
 
     Raises:
         DataError: images lie beside class folders, fewer than two classes have two images, or an image is unreadable.
@@ -39,12 +40,9 @@ def read_image_folders(folder: str | Path, side: int = SIDE) -> PatchSet:
             "two such classes are needed. Give every class its own folder."
         )
 
-    def unpack() -> Content:
-        return (len(images), side, side), (read_square(image, side) for image in images)
-
     return PatchSet(
         name=folder.resolve().name,
-        patches=unpack_once(folder, f"images-{side}", images, unpack),
+        patches=unpack_squares(folder, "images", images, side, channels),
         point_id=np.repeat(np.arange(len(sizes)), sizes),
         folder=folder,
         card={**read_set_card(folder), "class_names": list(classes)},
@@ -85,12 +83,26 @@ def _walk(folder: Path) -> Iterator[tuple[Path, list[Path]]]:
             yield Path(place), [Path(place, name) for name in images]
 
 
-def read_square(path: Path, side: int) -> NDArray[np.uint8]:
-    """uint8 (1, side, side), transparent parts white."""
+def unpack_squares(folder: Path, label: str, images: Sequence[Path], side: int, channels: int = 1) -> NDArray[np.uint8]:
+    """The images as uint8 (n, side, side), or (n, 3, side, side), unpacked once into a cache that `label` names."""
+    shape = (side, side) if channels == 1 else (channels, side, side)
+
+    def unpack() -> Content:
+        return (len(images), *shape), (read_square(image, side, channels) for image in images)
+
+    return unpack_once(folder, f"{label}-{side}" if channels == 1 else f"{label}-colour-{side}", images, unpack)
+
+
+def read_square(path: Path, side: int, channels: int = 1) -> NDArray[np.uint8]:
+    """uint8 (1, side, side), or (1, 3, side, side) in colour; transparent parts white."""
     with open_image(path) as image:
         require_readable(image, path, UNASKED_LIMIT)
         upright = decode(image, turn_by_exif=True)
         if "A" in upright.getbands() or "transparency" in upright.info:
             upright = Image.alpha_composite(Image.new("RGBA", upright.size, "white"), upright.convert("RGBA"))
+        if channels == 3 and not upright.mode.startswith("I"):
+            colours = upright.convert("RGB").resize((side, side), Image.Resampling.BILINEAR)
+            return np.asarray(colours).transpose(2, 0, 1)[None]
         grey = as_grey(upright if upright.mode.startswith("I") else upright.convert("L"))
-        return np.asarray(Image.fromarray(grey).resize((side, side), Image.Resampling.BILINEAR))[None]
+        square = np.asarray(Image.fromarray(grey).resize((side, side), Image.Resampling.BILINEAR))
+        return np.stack([square] * 3)[None] if channels == 3 else square[None]

@@ -7,7 +7,7 @@ from typing import Literal
 from keypatch.errors import DataError
 from keypatch.files import require_folder
 from keypatch.patches.hpatches import is_sequence, read_hpatches
-from keypatch.patches.image_folders import has_class_folders, read_image_folders
+from keypatch.patches.image_folders import SIDE, has_class_folders, read_image_folders
 from keypatch.patches.online_products import has_product_lists, list_name, read_online_products
 from keypatch.patches.patch_set import PatchSet
 from keypatch.patches.phototour import read_phototour
@@ -16,12 +16,15 @@ Layout = Literal["phototour", "hpatches", "images"]
 EMBEDDED: dict[str, Literal["train", "test"]] = {"embedded": "train", "embedded-test": "test"}
 
 
-def open_patches(path: str | Path, split: str | None = None, allow_partial: bool = False) -> PatchSet:
+def open_patches(
+    path: str | Path, split: str | None = None, allow_partial: bool = False, side: int = SIDE, channels: int = 1
+) -> PatchSet:
     """The patch set of a folder (PhotoTour or HPatches layout, class folders of images), or "embedded(-test)" by name.
 
     A text file is a list of Stanford Online Products.
 
     `split` chooses the training part of an HPatches split, `allow_partial` accepts a PhotoTour set copied in part.
+    Whole images are read as squares of `side` pixels, grey or with 3 `channels` in colour.
 
     >>> patches = kp.open_patches("liberty")  # doctest: +SKIP
     >>> patches.patches.shape, len(patches.classes())  # doctest: +SKIP
@@ -37,9 +40,9 @@ def open_patches(path: str | Path, split: str | None = None, allow_partial: bool
     if split is not None:
         raise DataError(f'{path} is not in HPatches layout and has no splits. Leave out "--split {split}".')
     if layout == "products":
-        return read_online_products(folder)
+        return read_online_products(folder, side, channels)
     if layout == "images":
-        return read_image_folders(folder)
+        return read_image_folders(folder, side, channels)
     patches = read_phototour(folder, allow_partial)
     return patches if part is None else replace(patches, name=str(path))
 

@@ -8,10 +8,9 @@ from typing import Literal
 
 import numpy as np
 
-from keypatch.cache import Content, unpack_once
 from keypatch.errors import DataError
 from keypatch.files import safe_name
-from keypatch.patches.image_folders import SIDE, read_square
+from keypatch.patches.image_folders import SIDE, unpack_squares
 from keypatch.patches.patch_set import PatchSet, classes_of
 from keypatch.patches.tables import is_row_of_integers, read_lines
 
@@ -19,8 +18,8 @@ Half = Literal["train", "test"]
 HEADER = ["image_id", "class_id", "super_class_id", "path"]
 
 
-def read_online_products(path: Path, side: int = SIDE) -> PatchSet:
-    """The images of a list in its order, as grey squares, like images in class folders; `point_id` = class_id.
+def read_online_products(path: Path, side: int = SIDE, channels: int = 1) -> PatchSet:
+    """The images of a list in its order, as squares, like images in class folders; `point_id` = class_id.
 
     Raises:
         DataError: the list has another header or no images, a line is malformed, names an image twice or one outside
@@ -32,12 +31,9 @@ def read_online_products(path: Path, side: int = SIDE) -> PatchSet:
     point_id = np.array(list(classes.values()), np.int64)
     classes_of(point_id, str(path))  # raises where too few products have two images
 
-    def unpack() -> Content:
-        return (len(images), side, side), (read_square(image, side) for image in images)
-
     return PatchSet(
         name=path.stem,
-        patches=unpack_once(folder, f"products-{path.stem}-{side}", images, unpack),
+        patches=unpack_squares(folder, f"products-{path.stem}", images, side, channels),
         point_id=point_id,
         folder=folder,
     )

@@ -21,7 +21,7 @@ FORMAT = Format("keypatch-patch-set", 1, "card of a patch set")
 
 @dataclass(frozen=True, eq=False)
 class PatchSet:
-    """Grey patches; patches with the same `point_id` show the same 3D point.
+    """Patches, usually grey; those with the same `point_id` show the same 3D point, or are images of one class.
 
     >>> import numpy as np
     >>> patches = kp.PatchSet("mine", np.zeros((4, 64, 64), np.uint8), point_id=np.array([0, 0, 1, 1]))
@@ -30,7 +30,7 @@ class PatchSet:
     """
 
     name: str
-    patches: NDArray[np.uint8]  # (n, side, side), usually memory-mapped
+    patches: NDArray[np.uint8]  # (n, side, side), or (n, 3, side, side) in colour; usually memory-mapped
     point_id: NDArray[np.int64]  # (n,), any integers
     image_id: NDArray[np.int64] | None = None  # (n,)
     keypoints: Keypoints | None = None
@@ -39,9 +39,10 @@ class PatchSet:
 
     def __post_init__(self) -> None:
         shape = self.patches.shape
-        if self.patches.dtype != np.uint8 or len(shape) != 3 or shape[1] != shape[2]:
+        if self.patches.dtype != np.uint8 or len(shape) < 3 or shape[1:-2] not in ((), (3,)) or shape[-2] != shape[-1]:
             raise DataError(
-                f"{self.name}: patches must be uint8 of shape (n, side, side), not {self.patches.dtype} of {shape}."
+                f"{self.name}: patches must be uint8 of shape (n, side, side), or (n, 3, side, side) in colour, not "
+                f"{self.patches.dtype} of {shape}."
             )
         for column in ("point_id", "image_id", "keypoints"):
             values = getattr(self, column)
@@ -53,10 +54,14 @@ class PatchSet:
 
     @property
     def side(self) -> int:
-        return int(self.patches.shape[1])
+        return int(self.patches.shape[-1])
+
+    @property
+    def channels(self) -> int:
+        return 1 if self.patches.ndim == 3 else 3
 
     def take(self, indices: NDArray[np.integer[Any]]) -> NDArray[np.uint8]:
-        """Patches by index, copied into memory: indices of any shape -> uint8 (*shape, side, side)."""
+        """Patches by index, copied into memory: indices of any shape -> uint8 (*shape, [3,] side, side)."""
         taken: NDArray[np.uint8] = np.asarray(self.patches)[indices]
         return taken
 
@@ -147,7 +152,8 @@ class JoinedSets:
         wanted = np.asarray(indices)
         if wanted.size and (wanted.min() < 0 or wanted.max() >= len(self)):
             raise IndexError(f"patch indices must be in 0..{len(self) - 1}, found {wanted.min()}..{wanted.max()}")
-        taken = np.empty((*wanted.shape, self.side, self.side), np.uint8)
+        planes = self.sets[0].patches.shape[1:-2]  # the same in all sets
+        taken = np.empty((*wanted.shape, *planes, self.side, self.side), np.uint8)
         owner = np.searchsorted(self.starts, wanted, side="right") - 1
         for number, each in enumerate(self.sets):
             mine = owner == number
@@ -162,7 +168,8 @@ def join_sets(sets: Sequence[PatchSet]) -> PatchSet | JoinedSets:
     """One source of patches from one or several sets.
 
     Raises:
-        DataError: there are none, or one folder is given twice: its points would pass for different ones.
+        DataError: there are none, one folder is given twice, so that its points would pass for different ones, or some
+            are grey and others in colour.
     """
     if not sets:
         raise DataError("No patch set was given. Name at least one folder.")
@@ -172,6 +179,9 @@ def join_sets(sets: Sequence[PatchSet]) -> PatchSet | JoinedSets:
     twice = next((folder for folder in folders if folders.count(folder) > 1), None)
     if twice is not None:
         raise DataError(f"{twice} was given twice; its points would count as different ones. Name each set once.")
+    if len({each.channels for each in sets}) > 1:
+        named = {each.channels: each.name for each in sets}
+        raise DataError(f"{named[1]} is grey and {named[3]} is in colour. Train on one of them, or use a grey network.")
     ids, first = [], 0
     for each in sets:
         points, dense = np.unique(each.point_id, return_inverse=True)
@@ -182,13 +192,14 @@ def join_sets(sets: Sequence[PatchSet]) -> PatchSet | JoinedSets:
 
 
 def reduce_patches(patches: NDArray[np.uint8], side: int) -> NDArray[np.uint8]:
-    """(n, side, side) by OpenCV's 8-bit bilinear resize; patches of that side stay as they are."""
-    if patches.shape[-1] == side:
+    """(n, [3,] side, side) by OpenCV's 8-bit bilinear resize; patches of that side stay as they are."""
+    before = patches.shape[-1]
+    if before == side:
         return patches
     import cv2
 
-    reduced = np.empty((len(patches), side, side), np.uint8)
-    for source, target in zip(patches, reduced, strict=True):
+    reduced = np.empty((*patches.shape[:-2], side, side), np.uint8)
+    for source, target in zip(patches.reshape(-1, before, before), reduced.reshape(-1, side, side), strict=True):
         cv2.resize(source, (side, side), dst=target, interpolation=cv2.INTER_LINEAR)
     return reduced
 

@@ -1,5 +1,7 @@
 """The named recipes: values, one file per paper."""
 
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from keypatch.errors import RecipeError
@@ -25,8 +27,9 @@ from keypatch.recipes.hardnet import HARDNET
 from keypatch.recipes.hynet import HYNET
 from keypatch.recipes.sdgmnet import SDGMNET
 from keypatch.recipes.sosnet import SOSNET
-from keypatch.settings import choose_from
+from keypatch.settings import apply_settings, choose_from
 from keypatch.training import Recipe
+from keypatch.training.recipe import TYPES
 from keypatch.training.recipe_files import read_recipe
 
 # By paper, each recipe with a line that says what it is.
@@ -50,6 +53,25 @@ PAPERS: dict[str, tuple[tuple[Recipe, str], ...]] = {
 RECIPES: dict[str, Recipe] = table(
     "recipe", {recipe.name: recipe for recipes in PAPERS.values() for recipe, _ in recipes}
 )
+# By recipe, the settings that turn it into what its paper prints; of others nothing was published.
+PUBLISHED: Mapping[str, tuple[str, ...]] = {
+    name: settings
+    for paper in (
+        adasample,
+        doap,
+        dynamic_margin,
+        embedding,
+        gor,
+        hardnet,
+        hynet,
+        l2net,
+        scale_aware,
+        sdgmnet,
+        sosnet,
+        tfeat,
+    )
+    for name, settings in paper.PUBLISHED.items()
+}
 
 
 def find_recipe(name: str | Path) -> Recipe:
@@ -67,4 +89,34 @@ def find_recipe(name: str | Path) -> Recipe:
     raise RecipeError(f'There is no recipe or recipe.toml file "{name}".{hint}')
 
 
-__all__ = ["HARDNET", "HYNET", "PAPERS", "RECIPES", "SDGMNET", "SOSNET", "find_recipe"]
+def as_published(recipe: Recipe) -> Recipe:
+    """The recipe by what its paper prints, not by the authors' code or by our choices, and without detector noise.
+
+    It is known by its name; fields that the paper does not decide stay as they are (docs/methods/as-published.md).
+
+    >>> kp.as_published(kp.find_recipe("hynet")).loss[0].z
+    'inside'
+
+    Raises:
+        RecipeError: nothing of this recipe was published.
+    """
+    if recipe.name not in PUBLISHED:
+        raise RecipeError(
+            f'"{recipe.name}" is no recipe of a paper, so there is no published form of it. To train it without '
+            "detector noise, use --set augment.detector_noise=0 instead of --as-published."
+        )
+    settings = ["augment.detector_noise=0", *PUBLISHED[recipe.name]]
+    return replace(apply_settings(recipe, settings, TYPES), published=True)
+
+
+__all__ = [
+    "HARDNET",
+    "HYNET",
+    "PAPERS",
+    "PUBLISHED",
+    "RECIPES",
+    "SDGMNET",
+    "SOSNET",
+    "as_published",
+    "find_recipe",
+]

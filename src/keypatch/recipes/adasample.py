@@ -46,3 +46,13 @@ RECIPES = (
     (ADASAMPLE_MEMORY, "AdaSample choosing among remembered descriptors"),
     (ADASAMPLE_SOSNET, "AdaSample with SOSNet's second-order term"),
 )
+
+# Where the text differs from the recipe above: `--as-published`.
+# The text has neither a floor nor a warm-up; 0.001 keeps 1/d finite.
+_TEXT = (
+    'mining.blocks=["anchors", "positives"]',
+    "sampler.warm=0",
+    "weighting.normalization=none",
+    "weighting.floor=0.001",
+)
+PUBLISHED = {"adasample": _TEXT, "adasample_ht": _TEXT, "hardpos": _TEXT, "hardnet_star": ()}

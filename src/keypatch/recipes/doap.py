@@ -18,3 +18,5 @@ DOAP = Recipe(
 )
 
 RECIPES = ((DOAP, "average precision of each patch's ranking of the batch, through soft histograms"),)
+
+PUBLISHED: dict[str, tuple[str, ...]] = {"doap": ()}

@@ -78,3 +78,16 @@ RECIPES = (
     (NPAIR, "the base loss alone: N-pair (Sohn, NIPS 2016) on unit descriptors"),
     (LIFTED, "the base loss alone: lifted structure (Song et al., CVPR 2016)"),
 )
+
+# Where the text differs from the recipe above: `--as-published`.
+PUBLISHED: dict[str, tuple[str, ...]] = {
+    "gor_triplet": (),
+    "gor_triplet_swap": (),
+    "gor_contrastive": (),
+    "gor_npair": ("loss.NPair.scale=1",),
+    "hardnet_gor": (),
+    "triplet": (),
+    "triplet_swap": (),
+    "contrastive": (),
+    "npair": ("loss.NPair.scale=1",),
+}

@@ -19,3 +19,5 @@ HARDNET = Recipe(
 )
 
 RECIPES = ((HARDNET, "the hardest negative of rows and columns, margin 1"),)
+
+PUBLISHED: dict[str, tuple[str, ...]] = {"hardnet": ()}

@@ -62,3 +62,19 @@ RECIPES = (
     (HYNET_LA, "inner product for positives, distance for negatives (L_A of equation 9)"),
     (HYNET_LB, "two stacked hinges, of inner products and of distances (L_B of equation 9)"),
 )
+
+# Where the text differs from the recipe above: `--as-published`.
+_MINING = 'mining.blocks=["rows", "columns"]'  # HardNet's, to which the text refers
+_Z = "loss.HybridTriplet.z=inside"  # equation 6
+PUBLISHED = {
+    "hynet": (_MINING, _Z),
+    "hynet_no_norm": (_MINING, _Z),
+    "hynet_d": (_MINING,),
+    "hynet_s": (_MINING,),
+    "hynet_bn": (_MINING, _Z),
+    "hynet_in": (_MINING, _Z),
+    "hardnet_frn": (),
+    "sosnet_frn": ("loss.SecondOrder.neighbours=paper",),
+    "hynet_la": (_MINING,),
+    "hynet_lb": (_MINING,),
+}

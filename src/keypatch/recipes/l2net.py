@@ -33,3 +33,9 @@ RECIPES = (
     (L2NET, "softmax over the batch, correlations of dimensions, and the same softmax on the first and last maps"),
     (L2NET_CS, "two towers, for the whole patch and its middle: 256 numbers"),
 )
+
+# Where the text differs from the recipe above: `--as-published`.
+PUBLISHED = {
+    "l2net": ("loss.Correlation.weight=127", "loss.IntermediateSoftmax.scaled=false"),  # d (d - 1) / n: the sum
+    "l2net_cs": (),
+}

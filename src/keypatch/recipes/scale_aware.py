@@ -28,3 +28,7 @@ RECIPES = (
     (SCALE_AWARE_LOG, "the log loss at scale 5"),
     (SCALE_AWARE_SSE, "the squared softmax at scale 5"),
 )
+
+# Where the text differs from the recipe above: `--as-published`.
+_TEXT = ("mining.duplicate_threshold=0",)  # equation 84
+PUBLISHED = {recipe.name: _TEXT for recipe, _ in RECIPES}

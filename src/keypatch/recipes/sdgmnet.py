@@ -58,3 +58,14 @@ RECIPES = (
     (SDGM_PHM, "SDGM-PHM: the fine-tuning's margin, hard and at 0.1, all the way (section V-A)"),
     (SDGM_HNFRN, "HN-FRN: HardNet's loss as in the authors' code, in their network and training"),
 )
+
+# Where the text differs from the recipe above: `--as-published`.
+_MINING = ('mining.blocks=["rows", "columns"]', "mining.start=0")  # HardNet's; the text names no start
+_RATE = "loss.rate=0.001"  # whatever the length
+PUBLISHED = {
+    "sdgmnet": (*_MINING, _RATE),
+    "sdgmnet_finetune": (*_MINING, _RATE),
+    "sdgm_raw": (*_MINING, _RATE),
+    "sdgm_phm": (*_MINING, _RATE),
+    "sdgm_hnfrn": (*_MINING, 'loss=[{type = "Triplet", margin = 1.0}]'),
+}

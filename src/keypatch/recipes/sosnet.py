@@ -19,3 +19,6 @@ SOSNET = Recipe(
 )
 
 RECIPES = ((SOSNET, "squared hinge and second-order similarity, on the L2-Net trunk"),)
+
+# Where the text differs from the recipe above: `--as-published`.
+PUBLISHED = {"sosnet": ("loss.SecondOrder.neighbours=paper",)}

@@ -24,3 +24,5 @@ RECIPES = (
     (TFEAT, "two convolutions with tanh, random triplets with anchor swap"),
     (TFEAT_NOSWAP, "the same without anchor swap"),
 )
+
+PUBLISHED: dict[str, tuple[str, ...]] = {"tfeat": (), "tfeat_noswap": ()}

@@ -12,19 +12,22 @@ from keypatch.reports.protocols import Protocol
 
 _MEAN = "mean of all sets"  # stands for the data of a mean over all sets; without a number where the paper prints none
 _SPLIT = 40  # test sequences of the splits a, b and c
+_TEN_BEST = "ten best epochs"  # SDGMNet's Table V: a mean over epochs chosen on the test sets
 
 
 @dataclass(frozen=True)
 class PublishedFigure:
-    """One figure of a paper, in %, and the table that prints it."""
+    """One figure of a paper and the table that prints it; shares are in %, lengths in pixels, angles in radians."""
 
     benchmark: str
     data: str
     score: str
     method: str
     trained_on: str  # "" for what is not trained
-    percent: str
-    rule: str  # "unclear": GOR's table, whose definition of FPR95 is not known for every row; else ""
+    value: str
+    # By which it differs from the usual protocol: "unclear" is GOR's table, whose definition of FPR95 is not known for
+    # every row; "no ratio test" and "ratio test not stated" are models from matches; or the ten best epochs.
+    rule: str
     source: str
     recipe: str  # the recipe of this method, beside its mean
     note: str
@@ -65,13 +68,18 @@ def published_for(protocol: Protocol) -> list[PublishedFigure]:
     """The figures for the same score of the same benchmark on the same data, by its name."""
     if protocol.settings.get("rule") == "discovery":  # FPR95 as a share of the accepted pairs: another score
         return []
-    data = _data(protocol)
+    wanted = (protocol.benchmark, _data(protocol), _rule(protocol))
     scores = {name for entry in protocol.entries for name in entry.result.scores}
     return [
         each
         for each in published_figures()
-        if (each.benchmark, each.data) == (protocol.benchmark, data) and each.score in scores and not each.rule
+        if (each.benchmark, each.data, each.rule) == wanted and each.score in scores
     ]
+
+
+def published_in(source: str, method: str) -> list[PublishedFigure]:
+    """The figures of a method in one table of a paper: "HyNet, Table 3"."""
+    return [each for each in published_figures() if (each.source, each.method) == (source, method)]
 
 
 @cache
@@ -79,7 +87,7 @@ def published_rows() -> tuple[PublishedRow, ...]:
     """The rows of the papers' tables of PhotoTour, a row for each method of each paper."""
     rows: dict[tuple[str, str], list[PublishedFigure]] = {}
     for each in published_figures():
-        if each.benchmark == "ubc":
+        if each.benchmark == "ubc" and each.rule != _TEN_BEST:
             rows.setdefault((each.method, each.source), []).append(each)
     return tuple(_row(figures) for figures in rows.values())
 
@@ -92,12 +100,17 @@ def published_recipes() -> Mapping[str, PublishedRow]:
 
 def _row(figures: list[PublishedFigure]) -> PublishedRow:
     first = figures[0]
-    values = tuple(float(each.percent) for each in figures if each.data != _MEAN)
+    values = tuple(float(each.value) for each in figures if each.data != _MEAN)
     [mean] = [each for each in figures if each.data == _MEAN]
-    if mean.percent:
-        return PublishedRow(first.method, first.source, values, float(mean.percent), mean.recipe, mean.note)
+    if mean.value:
+        return PublishedRow(first.method, first.source, values, float(mean.value), mean.recipe, mean.note)
     ours = round(float(np.mean(values)), 2)
     return PublishedRow(first.method, f"{first.source}; our mean", values, ours, mean.recipe, mean.note)
+
+
+def _rule(protocol: Protocol) -> str:
+    without_ratio = protocol.benchmark == "sfm" and protocol.settings.get("ratio") is None
+    return "no ratio test" if without_ratio else ""
 
 
 def _data(protocol: Protocol) -> str:

@@ -68,18 +68,27 @@ def summary_table(protocol: Protocol, numbers: Numbers, published: Sequence[Publ
     names = protocol.headline()
     columns = {name: _Column.of(protocol, name) for name in names}
     theirs = {name: found for name in names if (found := _by_entry(protocol, name, published))}
+    forms = _forms(protocol)
     rows = [
         TableRow(
             marked(entry.label, entry.result),
             numbers[entry.label],
-            [column.cell(entry, name) for name, column in columns.items()]
+            [Cell(form, column="text") for form in forms.get(entry, [])]
+            + [column.cell(entry, name) for name, column in columns.items()]
             + [_published_cell(found.get(entry)) for found in theirs.values()],
         )
         for entry in protocol.entries
     ]
     heads = [_score_head(name, sorted_=name == names[0]) for name in names]
     heads += [_score_head(name, note="printed in a paper, not measured here", column="papers") for name in theirs]
-    return ScoreTable([Head("descriptor"), *heads], rows)
+    told = [Head("trained", column="text")] if forms else []
+    return ScoreTable([Head("descriptor"), *told, *heads], rows)
+
+
+def _forms(protocol: Protocol) -> dict[Entry, list[str]]:
+    """Who was trained as its paper prints, and who with choices of ours; nothing where that is known of nobody."""
+    forms = {entry: [str(entry.result.notes.get("trained", DASH))] for entry in protocol.entries}
+    return forms if any(entry.result.notes.get("trained") for entry in protocol.entries) else {}
 
 
 def summary_note(protocol: Protocol) -> str:
@@ -96,6 +105,8 @@ def summary_note(protocol: Protocol) -> str:
         sentences.append(f"Below each number its 95 % bootstrap interval, over {' or '.join(drawn)}.")
     else:
         sentences.append("These results carry no bootstrap intervals; evaluate them again to see how sure they are.")
+    if _forms(protocol):
+        sentences.append('Only what was trained "as published" is by the text of its paper and without detector noise.')
     if any(find_score(name).better == "neither" for name in names):
         sentences.append("Counts and moments are neither better nor worse.")
     return " ".join(sentences)
@@ -121,27 +132,20 @@ def difference_table(protocol: Protocol, numbers: Numbers, baseline: str | None)
 
 
 def published_table(published: Sequence[PublishedFigure]) -> ScoreTable:
-    """Everything that papers print for this set."""
-    score = find_score(published[0].score)
-    heads = [
-        Head("method"),
-        Head("trained on", column="text"),
-        Head(score.column, score.of, "as printed"),
-        Head("printed in", column="text"),
-    ]
-    rows = [
-        TableRow(
-            each.method,
-            None,
-            [
-                Cell(each.trained_on or DASH, column="text"),
-                Cell(each.percent, sort=each.percent),
-                Cell(each.source, column="text"),
-            ],
+    """Everything that papers print for this set, a row for each method of each paper."""
+    names = list(dict.fromkeys(each.score for each in published))
+    heads = [Head("method"), Head("trained on", column="text")]
+    heads += [Head(score.column, score.of, "as printed") for score in map(find_score, names)]
+    found: dict[tuple[str, str, str], dict[str, str]] = {}
+    for each in published:
+        found.setdefault((each.method, each.trained_on, each.source), {})[each.score] = each.value
+    rows = []
+    for (method, trained_on, source), values in found.items():
+        cells = [Cell(values.get(name, DASH), sort=values.get(name, "")) for name in names]
+        rows.append(
+            TableRow(method, None, [Cell(trained_on or DASH, column="text"), *cells, Cell(source, column="text")])
         )
-        for each in published
-    ]
-    return ScoreTable(heads, rows)
+    return ScoreTable([*heads, Head("printed in", column="text")], rows)
 
 
 def all_scores(protocol: Protocol) -> dict[str, list[str]]:
@@ -193,7 +197,7 @@ def _by_entry(protocol: Protocol, name: str, published: Sequence[PublishedFigure
 def _published_cell(found: PublishedFigure | None) -> Cell:
     if found is None:
         return Cell(sort="", column="papers")
-    return Cell(found.percent, "number", found.source, found.percent, column="papers")
+    return Cell(found.value, "number", found.source, found.value, column="papers")
 
 
 def _reference(protocol: Protocol, name: str, baseline: str | None) -> Entry | None:

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from keypatch.settings import CheckedFields, option
 
-Flips = Literal["none", "dihedral", "hardnet", "hynet"]
+Flips = Literal["none", "dihedral", "hardnet", "hynet", "mirror"]
 Floats = NDArray[np.float64]
 Shape = tuple[int, int]  # pairs, views
 
@@ -36,11 +36,12 @@ class Augmentation(CheckedFields):
     brightness: float = option(0.0, least=0)  # standard deviation, grey levels
     contrast: float = option(0.0, least=0)  # standard deviation of its logarithm
     shared: tuple[Literal["flips", "crop", "light"], ...] = ("flips",)
+    window: Literal["random", "centre"] = "random"  # where a network's input is cropped (Preprocessing.crop_from)
 
     def __call__(
         self, patches: Tensor, patch_sigmas: float, rng: np.random.Generator, rows: range | None = None, n: int = 0
     ) -> Tensor:
-        """Changed patches on the device of `patches`, (n, views, side, side), usually two views; values 0..255.
+        """Changed patches on the device of `patches`, (n, views, [3,] side, side), usually two views; values 0..255.
 
         Every random number comes from `rng` on the CPU, so a batch is the same on every device. Where the patches are
         only some `rows` of a batch of `n`, all of its numbers are drawn, so that each row has its own.
@@ -55,6 +56,13 @@ class Augmentation(CheckedFields):
             patches = self._relight(patches, shape, rng, mine)
         return patches
 
+    def corners(self, shape: Shape, margin: int, rng: np.random.Generator) -> NDArray[np.int64] | None:
+        """Row and column (n, views, 2) where each image's crop begins, 0..margin; None: all are cropped at the centre.
+
+        Images are always cropped by themselves, as papers on whole images do.
+        """
+        return rng.integers(0, margin + 1, (*shape, 2)) if margin and self.window == "random" else None
+
     def _shape(self, what: str, shape: Shape) -> Shape:
         """How many numbers to draw: one for a pair where `what` is shared."""
         return (shape[0], 1) if what in self.shared else shape
@@ -68,6 +76,8 @@ class Augmentation(CheckedFields):
             drawn = rng.integers(0, 8, size)
         elif self.flips == "hardnet":  # transpose and horizontal mirror, half each: 4 of the 8
             drawn = rng.integers(0, 4, size)
+        elif self.flips == "mirror":  # left and right
+            drawn = 2 * rng.integers(0, 2, size)
         else:  # HyNet: half of the pairs turned by 90, 180 or 270 degrees, then half mirrored vertically
             quarter_turns = np.array([0, 3, 6, 5])[rng.integers(1, 4, size) * rng.integers(0, 2, size)]
             drawn = quarter_turns ^ (4 * rng.integers(0, 2, size))
@@ -109,20 +119,20 @@ class Augmentation(CheckedFields):
         return np.concatenate([stretched @ similarity, shift], axis=-1)
 
     def _relight(self, patches: Tensor, whole: Shape, rng: np.random.Generator, rows: slice) -> Tensor:
-        shape = (*self._shape("light", whole), 1, 1)
+        shape = (*self._shape("light", whole), *[1] * (patches.ndim - 2))
         drawn = np.exp(self.contrast * rng.standard_normal(shape)), self.brightness * rng.standard_normal(shape)
         gain, offset = (torch.from_numpy(each[rows]).to(patches.device, torch.float32) for each in drawn)
         pixels = patches.float()
-        mean = pixels.mean((-2, -1), keepdim=True)
+        mean = pixels.mean(tuple(range(2, pixels.ndim)), keepdim=True)
         return ((pixels - mean) * gain + mean + offset).clamp(0, 255)
 
 
 def turn_patches(patches: NDArray[np.uint8], degrees: Floats) -> NDArray[np.uint8]:
-    """Patches (..., side, side) rotated about their centres, the border mirrored; 0 degrees leaves them alone."""
+    """Patches (..., [3,] side, side) rotated about their centres, the border mirrored; 0 degrees leaves them alone."""
     side = patches.shape[-1]
     centre = ((side - 1) / 2, (side - 1) / 2)
     turned = patches.reshape(-1, side, side).copy()
-    angles = degrees.ravel()
+    angles = degrees.ravel().repeat(len(turned) // max(1, degrees.size))
     for i in np.flatnonzero(angles):
         matrix = cv2.getRotationMatrix2D(centre, float(angles[i]), 1.0)
         turned[i] = cv2.warpAffine(turned[i], matrix, (side, side), None, cv2.INTER_LINEAR, cv2.BORDER_REFLECT_101)
@@ -136,8 +146,7 @@ def _rotations(radians: Floats) -> Floats:
 
 def _flip(patches: Tensor, symmetries: NDArray[np.int64]) -> Tensor:
     """Each patch under its symmetry; grouped, so that pixels are only moved."""
-    side = patches.shape[-1]
-    flat = patches.reshape(-1, side, side).clone()
+    flat = patches.flatten(0, 1).clone()
     for symmetry in np.unique(symmetries[symmetries > 0]):
         where = torch.from_numpy(np.flatnonzero(symmetries == symmetry)).to(patches.device)
         moved = flat[where]
@@ -159,7 +168,7 @@ def _warp(patches: Tensor, frames: Floats) -> Tensor:
     if patches.device.type == "cpu":
         return _warp_on_cpu(patches, frames)
     side = patches.shape[-1]
-    flat = patches.reshape(-1, 1, side, side).float()
+    flat = patches.reshape(frames[..., 0, 0].size, -1, side, side).float()
     theta = torch.from_numpy(frames.reshape(-1, 2, 3)).to(flat.device, torch.float32)
     grid = F.affine_grid(theta, list(flat.shape), align_corners=False)
     return F.grid_sample(flat, grid, "bilinear", "border", align_corners=False).reshape(patches.shape)
@@ -174,6 +183,7 @@ def _warp_on_cpu(patches: Tensor, frames: Floats) -> Tensor:
     source = patches.reshape(-1, side, side).numpy()
     warped = np.empty_like(source)
     flags = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
-    for patch, matrix, out in zip(source, maps, warped, strict=True):
+    planes = len(source) // max(1, len(maps))  # of a patch: three in colour
+    for patch, matrix, out in zip(source, maps.repeat(planes, axis=0), warped, strict=True):
         cv2.warpAffine(patch, matrix, (side, side), out, flags, cv2.BORDER_REPLICATE)
     return torch.from_numpy(warped).reshape(patches.shape)

@@ -17,12 +17,12 @@ from keypatch.training.recipe import Recipe
 from keypatch.training.teaching import Teacher, teach
 
 _AHEAD = 2  # batches in waiting; making one takes a fraction of a step
-_AS_CUT = Augmentation(flips="none", detector_noise=0.0)
+_AS_CUT = Augmentation(flips="none", detector_noise=0.0, window="centre")
 
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """Network input (views * own pairs, 1, size, size): all anchors, then all positives and so on; and what was drawn.
+    """Network input (views * own pairs, channels, size, size), all anchors, then all positives; and what was drawn.
 
     `draw` is of the whole batch; `rows` are those of it that are this rank's, all where there is one rank. `teacher`
     (views * own pairs, dim) are a teacher's descriptors of the same patches, where there is a teacher.
@@ -92,7 +92,7 @@ class Batches:
         taken = self.source.take(np.where(draw.indices < 0, draw.indices[:, :1], draw.indices))
         if draw.turns is not None:
             taken = turn_patches(taken, draw.turns)
-        patches = torch.from_numpy(taken)  # (pairs, views, side, side)
+        patches = torch.from_numpy(taken)  # (pairs, views, [3,] side, side)
         if self.device.type == "cuda":
             patches = patches.pin_memory()
         patches = patches.to(self.device, non_blocking=True)
@@ -100,7 +100,10 @@ class Batches:
         rng = np.random.default_rng([recipe.seed, step, 1])
         patches = augment(patches, preprocessing.patch_sigmas, rng, rows, n)
         patches = patches.transpose(0, 1).flatten(0, 1)
-        x = prepare(patches, preprocessing).contiguous(memory_format=torch.channels_last)
+        corners = augment.corners((n, draw.indices.shape[1]), preprocessing.side - preprocessing.size, rng)
+        if corners is not None:
+            corners = corners[rows.start : rows.stop].swapaxes(0, 1).reshape(-1, 2)
+        x = prepare(patches, preprocessing, corners).contiguous(memory_format=torch.channels_last)
         return Batch(x, whole, rows, None if self.teacher is None else teach(self.teacher, patches))
 
     def feed(self, start: int, stop: int) -> Iterator[Batch]:

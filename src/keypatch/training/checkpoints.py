@@ -109,6 +109,11 @@ def milestone_path(run: Path, share: float) -> Path:
     return run / "checkpoints" / f"at-{round(100 * share):03d}.safetensors"
 
 
+def find_milestones(run: Path) -> list[Path]:
+    """The weights that a run has kept on its way, in the order of training."""
+    return sorted((run / "checkpoints").glob("at-*.safetensors"))
+
+
 def load_run_weights(path: Path) -> tuple[NetworkSpec, PatchNetwork]:
     """The network of a run folder's newest checkpoint, or of a checkpoint file: its moving average where it has one."""
     file = path

@@ -363,6 +363,7 @@ class _Trainer:
             return
         card: dict[str, Any] = {
             "recipe": self.recipe.name,
+            "trained": self.recipe.form,
             "data": self.batches.source.name,
             "patches": len(self.batches.source),
             "points": self.batches.classes.count,

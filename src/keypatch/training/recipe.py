@@ -53,6 +53,7 @@ class Recipe(CheckedFields):
         0.0, "Decay per step of a moving average of the weights; 0 disables it.", least=0, below=1
     )
     seed: int = option(0, "Of all random numbers.", least=0, most=2**32 - 1)
+    published: bool = False  # made by `recipes.as_published`: what its paper prints, and no detector noise
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -77,6 +78,14 @@ class Recipe(CheckedFields):
     @property
     def steps(self) -> int:
         return self.pairs // self.sampler.pairs
+
+    @property
+    def form(self) -> str:
+        """Whether a paper's figures may stand beside those of this recipe: as published, or with choices of ours."""
+        noise = self.augment.detector_noise
+        if self.published:
+            return f"as published, but with detector noise {noise:g}" if noise else "as published"
+        return f"with our detector noise ({noise:g})" if noise else "our choices, without detector noise"
 
 
 # The types a recipe file may name, by the annotation of the field.

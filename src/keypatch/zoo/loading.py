@@ -53,6 +53,11 @@ def _title(name: str | Path) -> str:
     return str(name) if _card(name) else path.resolve().name if path.is_dir() else path.stem
 
 
+def is_published(name: str | Path) -> bool:
+    """Whether it is a file of others, with tensors that may be those of any network."""
+    return _card(name) is None and _file(name)[0] == ""
+
+
 def load_network(name: str | Path) -> "tuple[NetworkSpec, PatchNetwork]":
     """The network behind anything `load` takes but SIFT and ONNX files, on the CPU and in evaluation mode."""
     card = _card(name)
@@ -115,6 +120,17 @@ def load_training(name: str | Path) -> tuple[TrainingSet, ...]:
 
         return training_of(read_weights_card(path), path)
     return ()
+
+
+def load_form(name: str | Path) -> str:
+    """Whether anything `load` takes was trained as published or with choices of ours (`Recipe.form`); "" if unknown."""
+    from keypatch.training.recipe import TRAINED
+    from keypatch.training.recipe_files import recipe_from_toml
+
+    if _card(name) is not None or _file(name)[0] != "keypatch-checkpoint":
+        return ""
+    text = load_card(name)[1]
+    return recipe_from_toml(text, str(name), TRAINED).form if text else ""
 
 
 def _file(name: str | Path) -> tuple[str, Path]:

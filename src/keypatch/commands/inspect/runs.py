@@ -135,6 +135,7 @@ def _card_facts(card: Card) -> Findings:
 
 def _recipe_facts(recipe: Recipe) -> Findings:
     yield "recipe", recipe.name
+    yield "form", recipe.form
     yield "network", str(recipe.network)
     yield "loss", " + ".join(str(term) for term in recipe.loss)
     yield "optimizer", f"{recipe.optimizer}, {recipe.schedule}"

@@ -8,7 +8,7 @@ from keypatch.benchmarks.contamination import MARK
 from keypatch.benchmarks.result import marked
 from keypatch.files import write_text
 from keypatch.reports.published import published_rows
-from keypatch.studies.methods.page import render_page
+from keypatch.studies.page import render_page
 from keypatch.studies.ubc.table import SPLITS, Scored, TrainTest, UbcRow, columns_of, mean_replicates, mean_score
 
 COLUMNS = [*map(str, SPLITS), "Mean"]

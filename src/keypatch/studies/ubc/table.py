@@ -12,7 +12,7 @@ from keypatch.benchmarks.result import Replicates, Result, load_result
 from keypatch.errors import DataError
 from keypatch.files import Format, write_json
 from keypatch.reports.published import published_rows
-from keypatch.studies.methods.table import number_or_none
+from keypatch.studies.rows import number_or_none
 
 SETS = {"liberty": "LIB", "notredame": "ND", "yosemite": "YOS"}
 UNTRAINED = "none"  # what a descriptor made by hand was trained on

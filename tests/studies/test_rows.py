@@ -2,13 +2,14 @@
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from keypatch.errors import DataError
 from keypatch.recipes import HYNET
-from keypatch.studies.methods.table import Milestone, Trial, load_trials
+from keypatch.studies.rows import Milestone, Trial, load_trials
 from keypatch.training.recipe_files import write_recipe
 
 
@@ -41,8 +42,9 @@ def test_a_score_that_was_not_taken_is_unknown_at_any_time() -> None:
 
 def test_a_row_lacks_the_milestones_and_test_sets_it_was_not_scored_on() -> None:
     assert not row().lacks(0.5, "castle")
-    assert row().lacks(0.75, "castle")
     assert row().lacks(0.5, "tower")
+    assert not row().lacks(0.75, "castle")  # at its end without it: it was not kept
+    assert replace(row(), milestones=row().milestones[:2]).lacks(0.75, "castle")
 
 
 def test_a_milestone_takes_the_place_of_its_share() -> None:
@@ -60,6 +62,15 @@ def test_rows_are_found_by_name(tmp_path: Path) -> None:
     for each in (row("sosnet"), row("hynet", 1), row("hynet", 0)):
         each.save(tmp_path / "rows")
     assert [each.name for each in load_trials(tmp_path)] == ["hynet-0", "hynet-1", "sosnet-0"]
+
+
+def test_a_row_of_format_2_calls_its_label_recipe(tmp_path: Path) -> None:
+    row().save(tmp_path)
+    value = {**json.loads((tmp_path / "hynet-0.json").read_text()), "format_number": 2}
+    value["recipe"] = value.pop("label")
+    del value["varied"]
+    (tmp_path / "hynet-0.json").write_text(json.dumps(value))
+    assert repr(Trial.load(tmp_path / "hynet-0.json")) == repr(row())
 
 
 def test_a_row_of_format_1_gets_its_recipe_from_its_run_folder(tmp_path: Path) -> None:

@@ -12,9 +12,29 @@ from PIL import Image
 from keypatch.errors import MissingExtra
 from keypatch.recipes import RECIPES
 from keypatch.reports.published import published_recipes
-from keypatch.studies.methods.figure import BEST, COLOURS, STYLES, draw_curves, drawn_lines
-from keypatch.studies.methods.page import WITHOUT_FIGURE, cell, heading, main_columns, write_methods_page
-from keypatch.studies.methods.table import Column, Milestone, Table, Trial, make_table, mean_over_seeds, ranks
+from keypatch.studies.figure import (
+    BEST,
+    COLOURS,
+    STYLES,
+    curves_of,
+    draw_curves,
+    draw_differences,
+    draw_sweep,
+    drawn_lines,
+    find_axis,
+)
+from keypatch.studies.page import (
+    WITHOUT_FIGURE,
+    cell,
+    heading,
+    lines_in_order,
+    main_columns,
+    write_methods_page,
+    write_study_page,
+)
+from keypatch.studies.rows import Milestone, Trial
+from keypatch.studies.table import Column, Table, make_table, mean_over_seeds, ranks
+from keypatch.studies.verdicts import compare_lines
 from keypatch.training.recipe_files import recipe_to_toml
 
 PUBLISHED = published_recipes()
@@ -65,7 +85,7 @@ def table() -> Table:
 
 
 def test_recipes_are_ordered_by_the_mean_over_seeds_and_rows_without_an_end_stand_apart(table: Table) -> None:
-    assert [line.recipe for line in table.lines] == ["hynet", "adasample", "hardnet", "scale_aware"]
+    assert [line.label for line in table.lines] == ["hynet", "adasample", "hardnet", "scale_aware"]
     assert [mean_over_seeds(line.scores(HARD)) for line in table.lines] == pytest.approx([0.05, 0.08, 0.12, 0.2])
     assert [unfinished.name for unfinished in table.unfinished] == ["sosnet-0", "sosnet-1"]
 
@@ -92,7 +112,7 @@ def test_strips_alone_order_by_rank_1() -> None:
         Trial(name, 0, "", (Milestone(1.0, 1, 1.0, {"oxford": {"rank1.h": share}}),))
         for name, share in (("a", 0.2), ("b", 0.9), ("c", math.nan))
     ]
-    assert [line.recipe for line in make_table(rows, CONDITIONS).lines] == ["b", "a", "c"]
+    assert [line.label for line in make_table(rows, CONDITIONS).lines] == ["b", "a", "c"]
 
 
 def test_scores_of_one_sequence_are_no_columns() -> None:
@@ -117,18 +137,18 @@ def test_a_test_set_that_only_some_were_scored_on_moves_nobody(table: Table) -> 
             each, milestones=tuple(replace(m, scores={**m.scores, "new": {"fpr95.x": 0.5}}) for m in each.milestones)
         )
         for each in rows
-        if each.recipe == "hynet"
+        if each.label == "hynet"
     ]
-    mixed = make_table([*new, *(each for each in rows if each.recipe != "hynet")], CONDITIONS)
+    mixed = make_table([*new, *(each for each in rows if each.label != "hynet")], CONDITIONS)
     assert Column("new", "fpr95.x") in mixed.headlines
     assert mixed.order == (HARD,)
-    assert [line.recipe for line in mixed.lines] == [line.recipe for line in table.lines]
+    assert [line.label for line in mixed.lines] == [line.label for line in table.lines]
     assert [mixed.error(line) for line in mixed.lines] == [table.error(line) for line in table.lines]
 
 
 def test_at_equal_minutes_the_shortest_run_is_at_its_end_and_others_are_on_their_way(table: Table) -> None:
     assert table.equal_seconds == 60.0
-    after = {line.recipe: line.scores_after(60.0, HARD) for line in table.lines}
+    after = {line.label: line.scores_after(60.0, HARD) for line in table.lines}
     assert after["hardnet"] == pytest.approx([0.10, 0.14 * 2])  # the second seed is at 75 %
     assert after["adasample"] == pytest.approx([0.08 * 2.6])  # at 60 %: between three times and twice its end
     assert after["hynet"] == pytest.approx([math.nan, math.nan], nan_ok=True)  # at 20 %, before the first milestone
@@ -160,7 +180,7 @@ def test_the_published_figures_are_the_means_that_the_papers_print_or_imply() ->
 def test_the_saved_table_has_every_score_by_seed(table: Table, tmp_path: Path) -> None:
     table.save(tmp_path / "table.json")
     value = json.loads((tmp_path / "table.json").read_text())
-    first = value["recipes"][0]
+    first = value["lines"][0]
     assert first["dim"] == 128
     assert (first["recipe"], first["seeds"], first["paper_rank"], first["our_rank"]) == ("hynet", [0, 1], 1, 1)
     hard = first["scores"]["castle"]["fpr95.hard_60_60_0"]
@@ -168,7 +188,7 @@ def test_the_saved_table_has_every_score_by_seed(table: Table, tmp_path: Path) -
     assert hard["mean"] == pytest.approx(0.05)
     assert hard["mean_at_equal_seconds"] is None
     assert value["equal_seconds"] == 60.0
-    assert value["unfinished"][0] == {"recipe": "sosnet", "seed": 0, "failed": "The loss | is not finite."}
+    assert value["unfinished"][0] == {"label": "sosnet", "seed": 0, "failed": "The loss | is not finite."}
 
 
 def test_the_page_shows_order_minutes_places_and_failures(table: Table, tmp_path: Path) -> None:
@@ -262,7 +282,7 @@ def test_the_figure_is_a_picture_with_a_row_of_panels_per_test_set(table: Table,
 
 def test_of_many_recipes_the_best_and_the_published_are_drawn_each_in_its_own_style() -> None:
     many = make_table([row(recipe, 0, k / 100, 60.0) for k, recipe in enumerate(RECIPES)], CONDITIONS)
-    drawn = [line.recipe for line in drawn_lines(many)]
+    drawn = [line.label for line in drawn_lines(many)]
     assert drawn[:BEST] == list(RECIPES)[:BEST]
     assert set(drawn) == {*drawn[:BEST], *PUBLISHED}
     assert BEST + len(PUBLISHED) <= COLOURS * len(STYLES)
@@ -274,3 +294,84 @@ def test_without_matplotlib_the_extra_is_named(table: Table, tmp_path: Path, mon
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(MissingExtra, match=r"keypatch\[plot\]"):
         draw_curves(tmp_path / "curves.png", table)
+
+
+def varied(recipe: str, error: float, seeds: int = 2, **values: str) -> list[Trial]:
+    """Rows of an arm whose label names these values; "_" in a path stands for its dot."""
+    paths = {path.replace("_", "."): value for path, value in values.items()}
+    label = " ".join([recipe, *(f"{path}={value}" for path, value in paths.items())])
+    return [replace(row(recipe, seed, error + 0.01 * seed, 60.0), label=label, varied=paths) for seed in range(seeds)]
+
+
+def sweep_of(*arms: list[Trial]) -> Table:
+    return make_table([each for arm in arms for each in arm], CONDITIONS)
+
+
+TWO_PATHS = [
+    varied("hynet", 0.1 * float(alpha) + float(lr), loss_alpha=alpha, optimizer_lr=lr)
+    for alpha in ("10", "2")
+    for lr in ("0.01", "0.001")
+]
+
+
+def test_a_sweep_is_drawn_over_its_first_numbers_one_curve_for_each_value_of_the_other() -> None:
+    lines = sweep_of(*TWO_PATHS).lines
+    assert find_axis(lines) == "loss.alpha"
+    curves = curves_of(lines, "loss.alpha")
+    assert set(curves) == {"hynet optimizer.lr=0.01", "hynet optimizer.lr=0.001"}
+    assert [line.varied["loss.alpha"] for line in curves["hynet optimizer.lr=0.01"]] == ["2", "10"]
+
+
+@pytest.mark.parametrize(
+    ("arms", "axis"),
+    [
+        ([varied("hynet", 0.1, augment_flips=flips) for flips in ("none", "hynet")], None),  # words
+        ([varied("hynet", 0.1, augment_flips="none", loss_alpha=alpha) for alpha in ("1", "2")], "loss.alpha"),
+        ([varied("hynet", 0.1, optimizer_lr="0.1"), varied("hardnet", 0.1, optimizer_lr="1")], None),  # no curve
+        ([varied("hynet", 0.1), varied("hardnet", 0.1)], None),
+    ],
+)
+def test_words_and_lone_values_make_no_curve(arms: list[list[Trial]], axis: str | None) -> None:
+    assert find_axis(sweep_of(*arms).lines) == axis
+
+
+@pytest.mark.parametrize(
+    ("arms", "size"),
+    [
+        ([*TWO_PATHS, varied("hardnet", 0.1)], (1430, 548)),  # two panels of curves, and a level line
+        ([varied("hynet", 0.1, augment_flips=flips) for flips in ("none", "hynet")], (1560, 208)),
+    ],
+)
+def test_the_figure_of_a_sweep_has_a_panel_per_test_set(
+    arms: list[list[Trial]], size: tuple[int, int], tmp_path: Path
+) -> None:
+    pytest.importorskip("matplotlib")
+    draw_sweep(tmp_path / "figure.png", sweep_of(*arms))
+    with Image.open(tmp_path / "figure.png") as picture:
+        assert picture.size == size
+
+
+def test_gains_over_controls_are_drawn(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    table = sweep_of(varied("hynet", 0.1), varied("hardnet", 0.2), varied("sosnet", 0.05, 1))
+    pairs = [("hynet", "hardnet"), ("hynet", "sosnet")]  # the second without an interval
+    draw_differences(tmp_path / "claims.png", [compare_lines(table, *pair) for pair in pairs])
+    with Image.open(tmp_path / "claims.png") as picture:
+        assert picture.size[0] == 1690
+
+
+def test_the_page_of_a_sweep_has_its_arms_in_the_order_of_their_values(tmp_path: Path) -> None:
+    table = sweep_of(*TWO_PATHS)
+    assert [line.varied["loss.alpha"] for line in lines_in_order(table)] == ["2", "2", "10", "10"]
+    write_study_page(tmp_path / "table.md", table)
+    page = (tmp_path / "table.md").read_text()
+    assert "4 arms trained on castle, each for 44,953,600 pairs in batches of 512. Seeds: 0, 1." in page
+    assert page.index("| hynet loss.alpha=2 optimizer.lr=0.001 |") < page.index("| hynet loss.alpha=10")
+    assert "published" not in page
+
+
+def test_many_scores_of_a_test_set_stand_below_each_other(tmp_path: Path) -> None:
+    scores = {f"matching.map.{name}": 0.5 for name in map(str, range(20))}
+    many = replace(row("hynet", 0, 0.1, 1.0), milestones=(Milestone(1.0, 1, 1.0, {"oxford": scores}),))
+    write_study_page(tmp_path / "table.md", make_table([many], CONDITIONS))
+    assert "| score | hynet |" in (tmp_path / "table.md").read_text()

@@ -1,0 +1,148 @@
+"""What a study will cost, before it is started: runs, pairs and core-hours, at rates that rows or a few steps show."""
+
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from keypatch.benchmarks.evaluation import scoring_precision
+from keypatch.commands.train import train
+from keypatch.describers.network import NetworkDescriber
+from keypatch.networks import choose_device
+from keypatch.patches import PatchSet
+from keypatch.patches.patch_set import JoinedSets
+from keypatch.progress import Progress
+from keypatch.studies.rows import Trial
+from keypatch.training import Recipe
+from keypatch.training.conditions import Conditions
+
+STEPS = 8  # of a training that is timed
+PATCHES = 512  # described to time it
+
+
+@dataclass(frozen=True)
+class ArmCost:
+    """What is still to be done for an arm; hours of one core, or of one GPU."""
+
+    label: str
+    runs: int
+    pairs: int  # of all runs
+    rate: float  # pairs per second of training
+    training_hours: float
+    scoring_hours: float
+
+    @property
+    def hours(self) -> float:
+        return self.training_hours + self.scoring_hours
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What is still to be done for all arms."""
+
+    arms: tuple[ArmCost, ...]
+
+    @property
+    def runs(self) -> int:
+        return sum(arm.runs for arm in self.arms)
+
+    @property
+    def pairs(self) -> int:
+        return sum(arm.pairs for arm in self.arms)
+
+    @property
+    def hours(self) -> float:
+        return sum(arm.hours for arm in self.arms)
+
+    def sentence(self) -> str:
+        """ "6 runs, 900,000 pairs, about 1.3 core-hours (1.1 of training, 0.2 of scoring)." """
+        training = sum(arm.training_hours for arm in self.arms)
+        hours = f"{self.hours:.1f} core-hours ({training:.1f} of training, {self.hours - training:.1f} of scoring)"
+        return f"{self.runs:,} run{'s' * (self.runs != 1)}, {self.pairs:,} pairs, about {hours}."
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How fast something goes, and how many cores it keeps busy meanwhile; on a GPU its hours count, so one."""
+
+    rate: float  # pairs or patches per second
+    cores: float
+
+    def hours(self, amount: float) -> float:
+        return amount / self.rate * self.cores / 3600
+
+
+def estimate(
+    missing: Sequence[tuple[str, Recipe]],
+    scored: int,
+    rows: Sequence[Trial],
+    source: PatchSet | JoinedSets,
+    conditions: Conditions,
+    progress: Progress,
+) -> Cost:
+    """Of rows that are missing (label and recipe), each of which describes `scored` patches of test sets.
+
+    Finished `rows` say how fast a training is; what they do not is timed, once for all that must take as long.
+    """
+    known = ((row, row.trained) for row in rows if row.at(1.0))
+    training = {kind_of(recipe): Pace(row.rate, row.run.get("threads", 1)) for row, recipe in known if recipe}
+    describing = dict[str, Pace]()
+    arms = []
+    for label in dict.fromkeys(label for label, _ in missing):
+        recipes = [recipe for each, recipe in missing if each == label]
+        first, pairs = recipes[0], sum(recipe.pairs for recipe in recipes)
+        kind, network = kind_of(first), repr(first.network)
+        if kind not in training:
+            progress.note(f"Timing {label}")
+            training[kind] = time_training(first, source, conditions)
+        if network not in describing:
+            describing[network] = time_describing(first, source, conditions)
+        hours = training[kind].hours(pairs), describing[network].hours(len(recipes) * scored)
+        arms.append(ArmCost(label, len(recipes), pairs, training[kind].rate, *hours))
+    return Cost(tuple(arms))
+
+
+def kind_of(recipe: Recipe) -> str:
+    """Equal for recipes whose steps take the same time: numbers in the loss, rates and budget change nothing."""
+    parts = (recipe.mining, recipe.weighting, recipe.optimizer, *recipe.loss)
+    return repr([recipe.network, recipe.sampler, recipe.augment, recipe.branches, *map(type, parts)])
+
+
+class _Stopwatch(Progress):
+    """Notes the time whenever a training tells how far it is."""
+
+    def __init__(self) -> None:
+        self.times: list[tuple[int, float, float]] = []  # pairs done, seconds, seconds of all cores
+
+    def count(self, done: int, total: int, unit: str, detail: str = "") -> None:
+        self.times.append((done, time.perf_counter(), time.process_time()))
+
+
+def time_training(recipe: Recipe, source: PatchSet | JoinedSets, conditions: Conditions) -> Pace:
+    """By some steps; the first ones, with compilation, do not count."""
+    watch = _Stopwatch()
+    short = replace(recipe, pairs=STEPS * recipe.sampler.pairs, needs_weights=False)
+    with tempfile.TemporaryDirectory() as place:
+        train(short, source, Path(place) / "run", conditions, progress=watch)
+    begun = [each for each in watch.times if each[0] > 0]
+    first, last = (begun if len(begun) > 1 else watch.times)[0], watch.times[-1]
+    return _pace(last[0] - first[0], last[1] - first[1], last[2] - first[2], conditions)
+
+
+def time_describing(recipe: Recipe, source: PatchSet | JoinedSets, conditions: Conditions) -> Pace:
+    """As test sets are described."""
+    precision = scoring_precision(conditions.precision)
+    describer = NetworkDescriber(recipe.network.build(), recipe.name, conditions.device, precision)
+    patches = source.take(np.arange(PATCHES) % len(source))
+    describer.describe(patches[: PATCHES // 8])
+    began = time.perf_counter(), time.process_time()
+    describer.describe(patches)
+    return _pace(PATCHES, time.perf_counter() - began[0], time.process_time() - began[1], conditions)
+
+
+def _pace(amount: int, seconds: float, of_cores: float, conditions: Conditions) -> Pace:
+    on_cpu = choose_device(conditions.device).type == "cpu"
+    return Pace(amount / seconds, of_cores / seconds if on_cpu else 1.0)

@@ -1,0 +1,1 @@
+"""How well the distance of a pair tells the size of its gradient (AdaSample, figure 2): checkpoints of several runs."""

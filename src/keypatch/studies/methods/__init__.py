@@ -1,1 +1,0 @@
-"""Recipes compared under equal conditions."""

@@ -1,0 +1,1 @@
+"""The tables and figures of the five papers as named plans, made here beside what is printed."""
