@@ -18,7 +18,7 @@ from keypatch.training.step import Step, choose_pairs, chooser_of
 PAIRS = 12
 LATER = Moment(700, 2000)  # behind the warm-up
 TRAINED: State = {"loss": torch.tensor(1.0)}
-LIGHT = Augmentation(flips="dihedral", detector_noise=0.0, brightness=20.0)  # no flip alone: a patch may be its own mirror image
+LIGHT = Augmentation(detector_noise=0.0, brightness=20.0)  # not flips alone: a patch may be its own mirror image
 
 
 def parts(sampler: AdaptivePairs, hardnet: Recipe, source: PatchSet) -> tuple[Step, Batches]:

@@ -109,6 +109,17 @@ def milestone_path(run: Path, share: float) -> Path:
     return run / "checkpoints" / f"at-{round(100 * share):03d}.safetensors"
 
 
+def epoch_path(run: Path, pairs: int) -> Path:
+    """The weights after so many pairs, kept likewise."""
+    return run / "checkpoints" / f"pairs-{pairs:012d}.safetensors"
+
+
+def find_kept(run: Path) -> list[Path]:
+    """The weights that a run was told to keep: after shares of it, then after epochs, each oldest first."""
+    folder = run / "checkpoints"
+    return [*sorted(folder.glob("at-*.safetensors")), *sorted(folder.glob("pairs-*.safetensors"))]
+
+
 def load_run_weights(path: Path) -> tuple[NetworkSpec, PatchNetwork]:
     """The network of a run folder's newest checkpoint, or of a checkpoint file: its moving average where it has one."""
     file = path
