@@ -1,5 +1,6 @@
 """What a run's log says epoch by epoch: the last score, the best, the mean of the best few."""
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -60,13 +61,13 @@ def read_epochs(records: Iterable[Mapping[str, Any]]) -> list[Epochs]:
     """
     found: dict[tuple[str, str], list[Epoch]] = {}
     for record in records:
-        given = record.get("validation")
-        named = given if isinstance(given, Mapping) else {}
+        given, pairs = record.get("validation"), record.get("pairs")
         if isinstance(given, int | float):
-            named = {"the validation set": {"fpr95": given / 100}}
-        for of, scores in named.items():
-            for score, value in scores.items():
-                found.setdefault((of, score), []).append(Epoch(int(record["pairs"]), float(value)))
+            given = {"the validation set": {"fpr95": given / 100}}
+        for of, scores in given.items() if isinstance(given, Mapping) else ():
+            for score, value in scores.items() if isinstance(scores, Mapping) else ():
+                if isinstance(pairs, int) and isinstance(value, int | float) and math.isfinite(value):
+                    found.setdefault((str(of), str(score)), []).append(Epoch(pairs, float(value)))
     every = [Epochs(of, score, tuple(epochs)) for (of, score), epochs in found.items()]
     return [*every, *_means(every)]
 

@@ -62,10 +62,14 @@ def table_ii(records: Iterable[Mapping[str, Any]], shares: Sequence[float] = SHA
 
     Of each share the last record up to it, or the first there is. None where the records hold no such statistics.
     """
+    logged = [(record.get("pairs"), record.get("statistics")) for record in records]
     known = [
-        (int(record["pairs"]), record["statistics"])
-        for record in records
-        if TABLE_II.keys() <= record.get("statistics", {}).keys() and _TUNING not in record["statistics"]
+        (pairs, values)
+        for pairs, values in logged
+        if isinstance(pairs, int)
+        and isinstance(values, Mapping)
+        and all(isinstance(values.get(name), int | float) for name in TABLE_II)
+        and _TUNING not in values
     ]
     if not known:
         return None
