@@ -104,6 +104,21 @@ def test_a_number_out_of_its_limits_is_refused_before_anything_is_written(
     assert not (tmp_path / "run").exists()
 
 
+def test_epochs_are_kept_as_published_and_scored_on_several_sets(
+    keypatch: Callable, phototour: Path, tmp_path: Path
+) -> None:
+    other = Path(shutil.copytree(phototour, tmp_path / "other"))
+    words = ["--pairs", 64, "--keep-every", 32, "--validation", phototour, "--validation", other, "--as-published"]
+    shown = keypatch("train", "hardnet", "--data", phototour, "--out", tmp_path / "run", *words, *THIN)
+    assert shown.code == 0, shown.err
+    card = json.loads((tmp_path / "run" / "card.json").read_text())
+    assert card["trained"] == "as published"
+    assert card["kept"] == [f"checkpoints/pairs-{pairs:012d}.safetensors" for pairs in (32, 64)]
+    assert list(card["validation"]) == [phototour.name, "other", "mean of 2 sets"]
+    shown = keypatch("train", "small", "--as-published", "--data", phototour, "--out", tmp_path / "no", *THIN)
+    assert shown.code == 2 and "no recipe of a paper" in shown.err and not (tmp_path / "no").exists()
+
+
 def test_a_run_is_resumed_by_its_folder_alone(
     keypatch: Callable, phototour: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

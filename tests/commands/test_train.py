@@ -129,7 +129,8 @@ def test_teachers_that_do_not_fit_are_sentences(small_set: Path, tmp_path: Path)
 def test_the_validation_set_is_scored(small_set: Path, tmp_path: Path) -> None:
     out = train("hardnet", small_set, tmp_path / "run", settings=THIN, pairs=64, validation=small_set)
     last = json.loads((out / "log.jsonl").read_text().splitlines()[-1])
-    assert 0 <= last["validation"] <= 100
+    [(score, value)] = last["validation"][small_set.name].items()
+    assert score.startswith("fpr95.") and 0 <= value <= 1
 
 
 def test_no_data_and_a_validation_set_without_lists_are_sentences(small_set: Path, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from keypatch.metrics import Curve
 from keypatch.reports import page as pages
 from keypatch.reports import report
 from keypatch.reports.protocols import read_sources
+from keypatch.training.statistics import TABLE_II
 
 DASH, MINUS = "\N{EN DASH}", "\N{MINUS SIGN}"
 VOID = {"br", "img", "input", "meta"}
@@ -191,6 +192,36 @@ def test_the_log_of_a_run_becomes_training_curves(page: Callable, make: Callable
         "my-run"
     ]
     assert "1 result · 1 table · 1 run" in shown.text
+
+
+def test_epochs_and_running_statistics_of_runs_are_shown(page: Callable, tmp_path: Path) -> None:
+    for name, form in (("raw", "as published"), ("other", "")):
+        (tmp_path / name).mkdir()
+        lines = [
+            {
+                "pairs": 100 * n,
+                "validation": {"castle": {"fpr95.hard": 0.5 - 0.01 * n}, "oxford": {"matching.map": 0.01 * n}},
+                "statistics": {each: float(n) for each in TABLE_II} | {"sampler/loss": 1.0 / n, "odd": "text"},
+            }
+            for n in range(1, 21)
+        ]
+        (tmp_path / name / "log.jsonl").write_text("\n".join(map(json.dumps, lines)))
+        if form:
+            (tmp_path / name / "card.json").write_text(json.dumps({"trained": form}))
+    shown = page(tmp_path)
+    epochs, *tables = shown.tables
+    assert epochs[1][:2] == [" other", " \N{EN DASH}"]
+    assert epochs[3] == [
+        " raw", " as published", " castle", " FPR95 % hard",
+        " 30.00 after 2,000 pairs", " 30.00 after 2,000 pairs", " 34.50",
+    ]  # fmt: skip
+    assert epochs[4][4:] == [" 20.00 after 2,000 pairs", " 20.00 after 2,000 pairs", " 15.50"]
+    assert len(epochs) == 5 and len(tables) == 2
+    assert tables[0][0][1:] == [f" {pairs:,} pairs" for pairs in (300, 700, 1100, 1500, 1900)]
+    assert tables[0][1] == [" E[theta_r]", " 3", " 7", " 11", " 15", " 19"]
+    for title in ("FPR95 on castle", "matching mAP on oxford", "SDGMNet: E[P+]", "AdaSample: L_avg"):
+        assert title in shown.text
+    assert "Table II, raw, as published" in shown.text and "odd" not in shown.text
 
 
 def test_a_file_named_twice_or_with_its_folder_counts_once(make: Callable, tmp_path: Path) -> None:

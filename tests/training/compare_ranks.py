@@ -27,7 +27,7 @@ from keypatch.networks import L2Net, PatchNetwork
 from keypatch.patches import PatchSet
 from keypatch.progress import Progress
 from keypatch.recipes import RECIPES
-from keypatch.sampling import AdaptivePairs, Draw
+from keypatch.sampling import AdaptivePairs
 from keypatch.training import Recipe
 from keypatch.training.batches import Batch, Batches
 from keypatch.training.conditions import Conditions
@@ -66,9 +66,9 @@ class LearnedHead(L2Net):
 
 @dataclass(frozen=True)
 class DoubleBatches(Batches):
-    def cut(self, whole: Draw, step: int, augmented: bool = True) -> Batch:
-        batch = super().cut(whole, step, augmented)
-        return replace(batch, x=batch.x.double())
+    def _cut(self, *asked: Any) -> tuple[Batch, torch.Tensor]:
+        batch, patches = super()._cut(*asked)
+        return replace(batch, x=batch.x.double()), patches
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ def trainer_of(
     source, out = small_set(), Path("nowhere")
     log: Any = lambda record: None  # noqa: E731
     trainer = _Trainer(
-        recipe, source, None, Progress(), conditions, None, log, None, (), ranks=ranks, out=out, teacher=teacher
+        recipe, source, None, Progress(), conditions, (), log, None, (), ranks=ranks, out=out, teacher=teacher
     )
     if double:
         trainer.network.double()

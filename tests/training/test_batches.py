@@ -33,25 +33,6 @@ def input_of(patches: NDArray[np.uint8], recipe: Recipe) -> Tensor:
     return prepare(torch.from_numpy(patches[None]), recipe.network.preprocessing)[0]
 
 
-@pytest.mark.parametrize("k", [1, 2, 5])
-def test_columns_are_the_pixels_of_those_views(k: int) -> None:
-    rng = np.random.default_rng(0)
-    x = torch.randn(4 * 6, 1, 3, 3)
-    batch = Batch(x, Draw(np.arange(24).reshape(4, 6).T, np.arange(6)), teacher=x[:, 0, 0])
-    columns = rng.integers(0, 4, (6, k))
-    taken = batch.columns(torch.from_numpy(columns), batch.draw)
-    assert taken.x.shape == (6 * k, 1, 3, 3) and taken.teacher is not None
-    for row in range(6):
-        for view in range(k):
-            assert torch.equal(taken.x[view * 6 + row], x[columns[row, view] * 6 + row])
-    assert torch.equal(taken.teacher, taken.x[:, 0, 0])
-
-
-def test_columns_follow_the_input_to_its_device() -> None:
-    batch = Batch(torch.empty(12, 1, 3, 3, device="meta"), Draw(np.zeros((6, 2), np.int64), np.arange(6)))
-    assert batch.columns(torch.zeros(6, 3, dtype=torch.int64), batch.draw).x.shape == (18, 1, 3, 3)
-
-
 def test_point_ids_are_given_only_where_rows_share_a_point() -> None:
     x = torch.empty(8, 1, 3, 3)
     indices = np.arange(8).reshape(4, 2)

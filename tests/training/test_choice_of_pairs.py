@@ -18,7 +18,7 @@ from keypatch.training.step import Step, choose_pairs, chooser_of
 PAIRS = 12
 LATER = Moment(700, 2000)  # behind the warm-up
 TRAINED: State = {"loss": torch.tensor(1.0)}
-LIGHT = Augmentation(flips="dihedral", brightness=20.0)  # no flip alone: a patch may be its own mirror image
+LIGHT = Augmentation(detector_noise=0.0, brightness=20.0)  # not flips alone: a patch may be its own mirror image
 
 
 def parts(sampler: AdaptivePairs, hardnet: Recipe, source: PatchSet) -> tuple[Step, Batches]:
@@ -35,6 +35,11 @@ def parts(sampler: AdaptivePairs, hardnet: Recipe, source: PatchSet) -> tuple[St
 def by_row(x: Tensor) -> Tensor:
     """(pairs, views, 1, size, size)."""
     return torch.stack([x[row::PAIRS] for row in range(PAIRS)])
+
+
+def by_view(pixels: Tensor, columns: np.ndarray) -> Tensor:
+    """The inverse for some columns: (2 * pairs, 1, size, size)."""
+    return torch.stack([pixels[row, columns[row]] for row in range(PAIRS)]).transpose(0, 1).flatten(0, 1)
 
 
 def columns_of(chosen: Batch, candidates: Batch) -> np.ndarray:
@@ -61,6 +66,27 @@ def test_the_chosen_pairs_show_their_candidates(sampler: AdaptivePairs, hardnet:
     assert views.shape == (PAIRS, 2, 1, 32, 32)
     for row in range(PAIRS):
         assert torch.equal(views[row], pixels[row, columns[row]])
+
+
+def test_detector_noise_changes_the_chosen_pairs_and_not_the_choice(hardnet: Recipe, small_set: PatchSet) -> None:
+    sampler = AdaptivePairs(PAIRS, hardest=True)
+    step, quiet = parts(sampler, hardnet, small_set)
+    changed = replace(LIGHT, rotation=5.0, crop=0.1)
+    noisy = replace(changed, detector_noise=2.0)
+    quiet, loud = (replace(quiet, recipe=replace(quiet.recipe, augment=each)) for each in (changed, noisy))
+    assert torch.equal(quiet.make(700).x, loud.make(700).x)
+    (first, _), (second, _) = (
+        choose_pairs(batches.make(700), sampler, step, batches, TRAINED, LATER) for batches in (quiet, loud)
+    )
+    assert np.array_equal(first.draw.indices, second.draw.indices)
+    assert torch.equal(first.x, by_view(by_row(quiet.make(700).x), columns_of(first, quiet.make(700))))
+    # their noise is that of their places among the candidates, drawn for all of them
+    draw = loud.make(700).draw
+    taken = torch.from_numpy(turn_patches(small_set.take(draw.indices), draw.turns))  # type: ignore[arg-type]
+    every = noisy(taken, 24.0, np.random.default_rng([loud.recipe.seed, 700, 1])).transpose(0, 1).flatten(0, 1)
+    pixels = by_row(prepare(every, loud.recipe.network.preprocessing))
+    assert torch.equal(second.x, by_view(pixels, columns_of(second, loud.make(700))))
+    assert not torch.allclose(first.x, second.x, atol=0.1)
 
 
 def test_the_farthest_positive_is_that_of_the_network_in_use(hardnet: Recipe, small_set: PatchSet) -> None:

@@ -223,19 +223,19 @@ def test_validation_scores_come_ten_times_and_do_not_change_the_run(
     hynet: Recipe, small_set: PatchSet, tmp_path: Path
 ) -> None:
     from keypatch.patches import Pairs
-    from keypatch.training.validation import Validation
+    from keypatch.training.validation import PairValidation
 
     index = torch.arange(48).numpy() * 3
     pairs = Pairs("list", first=index.repeat(2), second=(index[:, None] + [1, -2]).reshape(-1) % 144, is_match=None)
     object.__setattr__(pairs, "is_match", small_set.point_id[pairs.first] == small_set.point_id[pairs.second])
     recipe = replace(hynet, pairs=24 * 20)
     scored = run_training(
-        recipe, small_set, tmp_path / "a", Progress(), conditions=EXACT, validate=Validation(small_set, pairs)
+        recipe, small_set, tmp_path / "a", Progress(), conditions=EXACT, validate=[PairValidation(small_set, pairs)]
     )
     plain = run_training(recipe, small_set, tmp_path / "b", Progress(), conditions=EXACT)
     records = [json.loads(line) for line in (scored / "log.jsonl").read_text().splitlines()]
     scores = [record["validation"] for record in records if record["validation"] is not None]
-    assert len(scores) == 10 and all(0 <= score <= 100 for score in scores)
+    assert len(scores) == 10 and all(0 <= score["small"]["fpr95.list"] <= 1 for score in scores)
     assert_identical(scored, plain)
 
 

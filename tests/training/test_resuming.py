@@ -95,7 +95,8 @@ def test_adaptive_pairs_resume_with_their_average_and_their_memory(
     assert_identical(whole, cut)
     logged = [record["statistics"] for record in records(whole)]
     assert [record["statistics"] for record in records(cut)] == logged
-    assert all(now.keys() == {"sampler/loss", "sampler/same_source"} for now in logged)  # a memory is not logged
+    names = {"loss", "same_source", "exponent", "effective_candidates", "candidate_distance", "chosen_distance"}
+    assert all(now.keys() == {f"sampler/{name}" for name in names} for now in logged)  # a memory is not logged
     assert len({now["sampler/loss"] for now in logged}) == 6 and all(0 < now["sampler/loss"] < 11 for now in logged)
     assert ("memory" in newest(whole).sampler_state) == (candidates == "memory")
 

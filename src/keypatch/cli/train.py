@@ -48,7 +48,10 @@ def train(
         str | None,
         typer.Option(help="Descriptor to distil: a loss term draws the network's towards it."),
     ] = None,
-    validation: Annotated[str | None, typer.Option(help="Patch set with pair lists, scored during training.")] = None,
+    validation: Annotated[
+        list[str] | None,
+        typer.Option(help="Patch set with pair lists, or HPatches strips, scored during training; may be repeated."),
+    ] = None,
     split: Annotated[
         str | None, typer.Option(help="Train on the training part of this HPatches split: a, b or c.")
     ] = None,
@@ -69,7 +72,7 @@ def train(
             published=published,
             settings=[*(settings or ()), *([] if seed is None else [f"seed={seed}"])],
             pairs=pairs,
-            validation=validation,
+            validation=validation or (),
             start_from=start_from,
             teacher=teacher,
             split=split,

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from torch import Tensor
 
+from keypatch.commands.validation import open_validations
 from keypatch.errors import DataError, RecipeError
 from keypatch.files import safe_name
 from keypatch.images import listed
@@ -16,7 +17,6 @@ from keypatch.patches.image_folders import SIDE
 from keypatch.patches.layouts import EMBEDDED
 from keypatch.patches.online_products import choose_list
 from keypatch.patches.patch_set import JoinedSets
-from keypatch.patches.phototour import find_pair_lists
 from keypatch.patches.sources import TrainingSet
 from keypatch.progress import Callback, Progress
 from keypatch.recipes import as_published, find_recipe
@@ -27,7 +27,6 @@ from keypatch.training.loop import run_training
 from keypatch.training.ranks import join_ranks
 from keypatch.training.recipe import TYPES
 from keypatch.training.run_folder import Origin, read_origin
-from keypatch.training.validation import Validation
 from keypatch.zoo.loading import is_published, load, load_network, load_training, names
 
 Data = str | Path | PatchSet
@@ -42,7 +41,7 @@ def train(
     published: bool = False,
     settings: Sequence[str] = (),
     pairs: int | None = None,
-    validation: str | Path | None = None,
+    validation: str | Path | Sequence[str | Path] = (),
     start_from: str | Path | None = None,
     teacher: str | Path | None = None,
     split: str | None = None,
@@ -58,7 +57,8 @@ def train(
     data: a folder, "embedded" (the data inside the package), an open PatchSet, or several of these.
     out: the run folder, runs/<recipe> unless given.
     conditions: how it is computed, and what is kept of the run.
-    validation: a folder with pair lists, scored ten times during the run and never used otherwise.
+    validation: folders with pair lists or with strips of HPatches (with `split`, its test part), scored ten times
+        during the run, or after every `keep_every` pairs, and never used otherwise.
     start_from: a zoo name, run folder, checkpoint or weight file whose network is of the recipe's shape; for a network
         of `image_network` also a file with the tensors of its module (safetensors, or a state_dict saved by torch).
     teacher: any descriptor; the loss then also draws the network's descriptors towards the teacher's (`Distillation`).
@@ -97,7 +97,7 @@ def train(
         origin = replace(
             origin,
             data=_places(data),
-            validation=_lasting(validation) if validation is not None else origin.validation,
+            validation=_all_lasting(validation) or origin.validation,
             teacher=_lasting_name(teacher) if teacher is not None else None,
             conditions=conditions or origin.conditions,
         )
@@ -115,7 +115,7 @@ def train(
             resume=resume is not None,
             weights=_weights(start_from, value, progress) if start_from is not None and resume is None else None,
             trained_before=_trained_before(start_from if resume is None else None, teacher),
-            validate=_validation(origin.validation) if origin.validation is not None else None,
+            validate=open_validations(origin.validation, origin.split),
             origin=origin,
             ranks=ranks,
             teacher=load(teacher, str(ranks.device(origin.conditions.device))) if teacher is not None else None,
@@ -151,6 +151,10 @@ def _places(data: Data | JoinedSets | Sequence[Data] | None) -> tuple[str, ...]:
 def _lasting(place: str | Path) -> str:
     """A place that means the same in another working folder."""
     return str(place) if str(place) in EMBEDDED else str(Path(place).absolute())
+
+
+def _all_lasting(places: str | Path | Sequence[str | Path]) -> tuple[str, ...]:
+    return tuple(_lasting(place) for place in ([places] if isinstance(places, str | Path) else places))
 
 
 def _lasting_name(descriptor: str | Path) -> str:
@@ -208,12 +212,3 @@ def _weights(start_from: str | Path, recipe: Recipe, progress: Progress) -> dict
     if not same_input or {name: tensor.shape for name, tensor in weights.items()} != wanted:
         raise RecipeError(f"{start_from} holds a different network ({spec}) from the recipe's ({recipe.network}).")
     return weights
-
-
-def _validation(folder: str | Path) -> Validation:
-    patches = open_patches(folder)
-    lists = find_pair_lists(patches)
-    if not lists:
-        raise DataError(f"{folder} has no pair list to validate on, such as m50_1000_1000_0.txt.")
-    hard = [pairs for pairs in lists if pairs.name.startswith("hard")]
-    return Validation(patches, (hard or list(lists))[0])

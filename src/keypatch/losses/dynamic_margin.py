@@ -48,6 +48,15 @@ class DynamicMargin:
             cdf = (histogram / histogram.sum()).cumsum(0)[place.long()]
         return cdf * x, {"histogram": histogram} if torch.is_grad_enabled() else state
 
+    def statistics(self, state: State) -> dict[str, float]:
+        """Mean, deviation and median of x = d+ - d- in the running histogram."""
+        share = state["histogram"].double() / state["histogram"].double().sum()
+        x = torch.linspace(-2, 2, self.bins, dtype=torch.float64, device=share.device)
+        mean = (share * x).sum()
+        median = x[int((share.cumsum(0) < 0.5).sum().clamp(max=self.bins - 1))]
+        std = (share * (x - mean).square()).sum().sqrt()
+        return {"mean": float(mean), "std": float(std), "median": float(median)}
+
     def _rate(self, moment: Moment | None) -> float:
         if self.rate is not None:
             return self.rate

@@ -9,8 +9,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from keypatch.benchmarks.scores import find_score
 from keypatch.metrics import Curve
 from keypatch.reports.protocols import Run
+from keypatch.training.epochs import read_epochs
+from keypatch.training.statistics import TABLE_II
 
 
 class Frame(NamedTuple):
@@ -157,8 +160,23 @@ _LOGGED = {  # fields of a record of a training: title of the figure, its axis
     "loss": ("Loss", "loss"),
     "positive": ("Matching pairs", "mean distance"),
     "negative": ("Mined negatives", "mean distance"),
-    "validation": ("FPR95 on the validation set", "FPR95 in %"),
 }
+_STATISTICS = {  # running statistics by their names in a record: title of the figure, its axis; others by their names
+    **{
+        name: (f"SDGMNet: {symbol}", "sum of weights" if "[P" in symbol else "radians")
+        for name, symbol in TABLE_II.items()
+    },
+    "sampler/loss": ("AdaSample: L_avg", "loss"),
+    "sampler/exponent": ("AdaSample: exponent", "lambda / L_avg"),
+    "sampler/effective_candidates": ("AdaSample: candidates, in effect", "exp of the entropy"),
+    "sampler/candidate_distance": ("AdaSample: candidates", "mean distance"),
+    "sampler/chosen_distance": ("AdaSample: chosen positives", "mean distance"),
+    "sampler/same_source": ("AdaSample: turned copies of their anchor", "share"),
+    "DynamicMargin/mean": ("Dynamic margin: mean", "d+ - d-"),
+    "DynamicMargin/std": ("Dynamic margin: deviation", "d+ - d-"),
+    "DynamicMargin/median": ("Dynamic margin: median", "d+ - d-"),
+}
+_FLAGS = ("finetuning",)  # not drawn
 
 
 def curve_title(name: str) -> str:
@@ -185,14 +203,48 @@ def curve_figure(name: str, curves: Sequence[CurveOf]) -> Figure:
 
 def training_figures(runs: Sequence[Run], numbers: Mapping[str, int]) -> list[Figure]:
     """A figure for each quantity that some run logged, over the pairs trained on; `numbers` are those of the legend."""
-    made = []
-    for field, (title, label) in _LOGGED.items():
-        logged = [CurveOf(numbers[run.name], run.name, _logged(run, field)) for run in runs]
-        if curves := [each for each in logged if len(each.curve.x) > 1]:
-            x = fitted("pairs", np.concatenate([each.curve.x for each in curves]))
-            y = fitted(label, np.concatenate([each.curve.y for each in curves]))
-            made.append(_with_lines(title, x, y, curves))
-    return made
+    made = [
+        _over_pairs(title, label, {run: _logged(run, field) for run in runs}, numbers)
+        for field, (title, label) in _LOGGED.items()
+    ]
+    scored = {run: {(each.of, each.score): each for each in read_epochs(run.records)} for run in runs}
+    for of, score in dict.fromkeys(key for epochs in scored.values() for key in epochs):
+        known = find_score(score)
+        curves = {
+            run: Curve(*np.array(epochs[of, score].epochs, np.float64).T)
+            for run, epochs in scored.items()
+            if (of, score) in epochs
+        }
+        title = f"{known.title}, {of}" if of.startswith("mean of ") else f"{known.title} on {of}"
+        made.append(_over_pairs(title, f"{known.title}, %", curves, numbers, percent=True))
+    return [figure for figure in made if figure is not None]
+
+
+def statistics_figures(runs: Sequence[Run], numbers: Mapping[str, int]) -> list[Figure]:
+    """A figure for each running statistic of a loss or a sampler that some run logged."""
+    tables = {run: [_table(record.get("statistics")) for record in run.records] for run in runs}
+    logged = dict.fromkeys(name for records in tables.values() for record in records for name in record)
+    ordered = [*(name for name in _STATISTICS if name in logged), *(name for name in logged if name not in _STATISTICS)]
+    made = [
+        _over_pairs(
+            *_STATISTICS.get(name, (name, "")), {run: _logged(run, name, "statistics") for run in runs}, numbers
+        )
+        for name in ordered
+        if not name.endswith(_FLAGS)
+    ]
+    return [figure for figure in made if figure is not None]
+
+
+def _over_pairs(
+    title: str, label: str, logged: Mapping[Run, Curve], numbers: Mapping[str, int], *, percent: bool = False
+) -> Figure | None:
+    """A line for each run with more than one point; None where there is none."""
+    curves = [CurveOf(numbers[run.name], run.name, curve) for run, curve in logged.items() if len(curve.x) > 1]
+    if not curves:
+        return None
+    x = fitted("pairs", np.concatenate([each.curve.x for each in curves]))
+    y = fitted(label, np.concatenate([each.curve.y for each in curves]), percent=percent)
+    return _with_lines(title, x, y, curves)
 
 
 def similarity_axes(curves: Sequence[Curve]) -> tuple[Axis, Axis]:
@@ -239,8 +291,15 @@ def _points(corners: Iterable[tuple[float, float]]) -> str:
     return " ".join(f"{a:.2f},{b:.2f}" for a, b in corners)
 
 
-def _logged(run: Run, field: str) -> Curve:
-    points = [(record.get("pairs"), record.get(field)) for record in run.records]
+def _table(value: object) -> Mapping[str, object]:
+    return {str(name): each for name, each in value.items()} if isinstance(value, Mapping) else {}
+
+
+def _logged(run: Run, field: str, inside: str | None = None) -> Curve:
+    points = [
+        (record.get("pairs"), (record if inside is None else _table(record.get(inside))).get(field))
+        for record in run.records
+    ]
     known = [(x, y) for x, y in points if isinstance(x, int | float) and isinstance(y, int | float)]
     table = np.array(known, np.float64).reshape(-1, 2)
     table = table[np.isfinite(table).all(axis=1)]

@@ -29,6 +29,7 @@ from keypatch.reports.figures import (
     line_class,
     similarity_axes,
     similarity_figure,
+    statistics_figures,
     training_figures,
 )
 from keypatch.reports.protocols import Entry, Protocol, Sources, group, read_sources
@@ -39,7 +40,9 @@ from keypatch.reports.tables import (
     ScoreTable,
     all_scores,
     difference_table,
+    epoch_table,
     published_table,
+    statistics_tables,
     summary_note,
     summary_table,
 )
@@ -96,6 +99,9 @@ def build_page(sources: Sources, baseline: str | None = None, title: str | None 
         numbers=numbers,
         sections=[_section(protocol, numbers, baseline) for protocol in protocols],
         training=training_figures(sources.runs[:MOST_DRAWN], numbers),
+        epochs=epoch_table(sources.runs, numbers),
+        statistics=statistics_figures(sources.runs[:MOST_DRAWN], numbers),
+        statistics_tables=statistics_tables(sources.runs[:MOST_DRAWN]),
     )
 
 

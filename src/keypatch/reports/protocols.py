@@ -30,12 +30,13 @@ class Source:
     file: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Run:
     """The log of a training, a line of log.jsonl each; its name is the end of the run folder's path."""
 
     name: str
     records: tuple[dict[str, Any], ...]
+    form: str = ""  # as published or with choices of ours, by the card of a finished run
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,7 @@ def read_sources(places: Iterable[str | Path | Result]) -> Sources:
     names = _ends([folder.resolve() for folder in runs])
     return Sources(
         tuple(Source(result, ends[file] if file else "") for result, file in results),
-        tuple(Run(names[folder.resolve()], records) for folder, records in runs.items()),
+        tuple(Run(names[folder.resolve()], records, _form(folder)) for folder, records in runs.items()),
         problems,
     )
 
@@ -116,6 +117,12 @@ def _read_log(path: Path) -> tuple[dict[str, Any], ...]:
         with suppress(ValueError):  # a line cut off when the process was killed
             records.append(parse_json(line))
     return tuple(record for record in records if isinstance(record, dict))
+
+
+def _form(run: Path) -> str:
+    with suppress(KeypatchError):
+        return str(read_json(run / "card.json").get("trained", ""))
+    return ""
 
 
 def _ends(paths: Sequence[Path]) -> dict[Path, str]:

@@ -12,8 +12,10 @@ from keypatch.benchmarks.result import marked
 from keypatch.benchmarks.scores import find_score
 from keypatch.errors import KeypatchError
 from keypatch.reports.figures import Axis
-from keypatch.reports.protocols import Entry, Protocol
+from keypatch.reports.protocols import Entry, Protocol, Run
 from keypatch.reports.published import PublishedFigure
+from keypatch.training.epochs import BEST, Epoch, read_epochs
+from keypatch.training.statistics import table_ii
 
 Numbers = Mapping[str, int]  # of the descriptors in the legend, by their labels
 
@@ -146,6 +148,48 @@ def published_table(published: Sequence[PublishedFigure]) -> ScoreTable:
             TableRow(method, None, [Cell(trained_on or DASH, column="text"), *cells, Cell(source, column="text")])
         )
     return ScoreTable([*heads, Head("printed in", column="text")], rows)
+
+
+def epoch_table(runs: Sequence[Run], numbers: Numbers) -> ScoreTable | None:
+    """What validation sets say of each run: the last epoch, the best, the mean of the best; None where none do."""
+    rows = [
+        TableRow(
+            run.name,
+            numbers[run.name],
+            [
+                Cell(run.form or DASH, column="text"),
+                Cell(each.of, column="text"),
+                Cell(find_score(each.score).label, column="text"),
+                _epoch_cell(each.score, each.last),
+                _epoch_cell(each.score, each.best),
+                Cell(DASH, sort="") if mean is None else Cell(_text(each.score, mean), "number", sort=repr(mean)),
+            ],
+        )
+        for run in runs
+        for each in read_epochs(run.records)
+        for mean in [each.mean_of_best()]
+    ]
+    texts = [Head(title, column="text") for title in ("trained", "set", "score")]
+    heads = [Head("last"), Head("best", note="chosen by this set"), Head(f"mean of the {BEST} best")]
+    return ScoreTable([Head("run"), *texts, *heads], rows) if rows else None
+
+
+def _epoch_cell(score: str, epoch: Epoch) -> Cell:
+    return Cell(_text(score, epoch.value), "number", f"after {epoch.pairs:,} pairs", repr(epoch.value))
+
+
+def statistics_tables(runs: Sequence[Run]) -> dict[str, ScoreTable]:
+    """SDGMNet's Table II of each run that has its statistics."""
+    made = {}
+    for run in runs:
+        if (table := table_ii(run.records)) is not None:
+            heads = [Head(f"{pairs:,}", note="pairs") for pairs in table.pairs]
+            rows = [
+                TableRow(row.symbol, None, [Cell(f"{value:.4g}", "number") for value in row.values])
+                for row in table.rows
+            ]
+            made[f"{run.name}, {run.form}".rstrip(", ")] = ScoreTable([Head("statistic"), *heads], rows)
+    return made
 
 
 def all_scores(protocol: Protocol) -> dict[str, list[str]]:

@@ -2,7 +2,7 @@
 
 from keypatch.parts import table
 from keypatch.sampling.adaptive import AdaptivePairs
-from keypatch.sampling.augmentation import Augmentation, turn_patches
+from keypatch.sampling.augmentation import Augmentation, Place, turn_patches
 from keypatch.sampling.draws import Draw, Sampler
 from keypatch.sampling.random_pairs import RandomPairs
 from keypatch.sampling.random_triplets import RandomTriplets
@@ -18,6 +18,7 @@ __all__ = [
     "AdaptivePairs",
     "Augmentation",
     "Draw",
+    "Place",
     "RandomPairs",
     "RandomTriplets",
     "Sampler",

@@ -126,7 +126,9 @@ class AdaptivePairs:
             p = power_probabilities(distances, self.exponent(state, moment), others)
         columns = np.stack([anchor, pick(p, rng)], axis=1)
         pairs = pool.columns(columns)
-        after = {**state, "same_source": torch.tensor(pairs.same_source)}
+        after = {**state, "same_source": torch.tensor(pairs.same_source), **_statistics(p, distances, others, columns)}
+        if not self.hardest:
+            after["exponent"] = torch.tensor(self.exponent(state, moment))
         return pairs, torch.from_numpy(columns) if draw.pool is None else None, after
 
     @torch.no_grad()
@@ -160,6 +162,20 @@ class AdaptivePairs:
         anchors = unit[torch.arange(n), torch.from_numpy(anchor)].repeat_interleave(k, 0)
         distances: NDArray[np.float64] = self.measure(unit.flatten(0, 1), anchors).view(n, k).cpu().double().numpy()
         return distances
+
+
+def _statistics(
+    p: NDArray[np.float64], distances: NDArray[np.float64], others: NDArray[np.bool_], columns: NDArray[np.int64]
+) -> State:
+    """How narrow the choice is: the number of equally likely candidates that would be as open, and mean distances."""
+    entropy = -(p * np.log(p, out=np.zeros_like(p), where=p > 0)).sum(axis=1)
+    chosen = distances[np.arange(len(columns)), columns[:, 1]]
+    values = {
+        "effective_candidates": np.exp(entropy).mean(),
+        "candidate_distance": distances[others].mean(),
+        "chosen_distance": chosen.mean(),
+    }
+    return {name: torch.tensor(float(value)) for name, value in values.items()}
 
 
 def empty_memory(rows: int, dim: int) -> Tensor:

@@ -1,7 +1,7 @@
 """What may change between the views of a patch: symmetries, inexact frames, light."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import cv2
 import numpy as np
@@ -15,6 +15,24 @@ from keypatch.settings import CheckedFields, option
 Flips = Literal["none", "dihedral", "hardnet", "hynet", "mirror"]
 Floats = NDArray[np.float64]
 Shape = tuple[int, int]  # pairs, views
+
+
+@dataclass(frozen=True, eq=False)
+class Place:
+    """Which patches of a batch are changed: all numbers of the batch are drawn, so that each patch has its own.
+
+    `rows` of its pairs, and of each row the `columns` (rows, k); all where None.
+    """
+
+    batch: Shape
+    rows: range | None = None
+    columns: NDArray[np.int64] | None = None
+
+    def part(self, drawn: NDArray[Any]) -> NDArray[Any]:
+        """Of what was drawn for the batch (pairs, views or 1, ...), the numbers of these patches."""
+        whole = np.broadcast_to(drawn, (*self.batch, *drawn.shape[2:]))
+        mine = whole if self.rows is None else whole[self.rows.start : self.rows.stop]
+        return mine if self.columns is None else mine[np.arange(len(mine))[:, None], self.columns]
 
 
 @dataclass(frozen=True)
@@ -39,29 +57,30 @@ class Augmentation(CheckedFields):
     window: Literal["random", "centre"] = "random"  # where a network's input is cropped (Preprocessing.crop_from)
 
     def __call__(
-        self, patches: Tensor, patch_sigmas: float, rng: np.random.Generator, rows: range | None = None, n: int = 0
+        self, patches: Tensor, patch_sigmas: float, rng: np.random.Generator, place: Place | None = None
     ) -> Tensor:
         """Changed patches on the device of `patches`, (n, views, [3,] side, side), usually two views; values 0..255.
 
-        Every random number comes from `rng` on the CPU, so a batch is the same on every device. Where the patches are
-        only some `rows` of a batch of `n`, all of its numbers are drawn, so that each row has its own.
+        Every random number comes from `rng` on the CPU, so a batch is the same on every device. Detector noise is drawn
+        last: without it all else stays as it is.
         """
-        rows = range(len(patches)) if rows is None else rows
-        mine, shape = slice(rows.start, rows.stop), (n or len(patches), patches.shape[1])
-        patches = _flip(patches, self._symmetries(shape, rng)[mine])
-        frames = self._frames(shape, patch_sigmas, rng)
+        place = place or Place((patches.shape[0], patches.shape[1]))
+        patches = _flip(patches, place.part(self._symmetries(place.batch, rng)))
+        light = self._light(place.batch, rng)
+        frames = self._frames(place.batch, patch_sigmas, rng)
         if frames is not None:
-            patches = _warp(patches, frames[mine])
-        if self.brightness or self.contrast:
-            patches = self._relight(patches, shape, rng, mine)
-        return patches
+            patches = _warp(patches, place.part(frames))
+        return patches if light is None else _relight(patches, *(place.part(each) for each in light))
 
-    def corners(self, shape: Shape, margin: int, rng: np.random.Generator) -> NDArray[np.int64] | None:
-        """Row and column (n, views, 2) where each image's crop begins, 0..margin; None: all are cropped at the centre.
+    def corners(self, place: Place, margin: int, rng: np.random.Generator) -> NDArray[np.int64] | None:
+        """Row and column where the crop of each patch begins, 0..margin; None: all are cropped at the centre.
 
-        Images are always cropped by themselves, as papers on whole images do.
+        (views * n, 2), all first views before the second ones. Images are always cropped by themselves, as papers on
+        whole images do.
         """
-        return rng.integers(0, margin + 1, (*shape, 2)) if margin and self.window == "random" else None
+        if not margin or self.window != "random":
+            return None
+        return place.part(rng.integers(0, margin + 1, (*place.batch, 2))).swapaxes(0, 1).reshape(-1, 2)
 
     def _shape(self, what: str, shape: Shape) -> Shape:
         """How many numbers to draw: one for a pair where `what` is shared."""
@@ -118,13 +137,12 @@ class Augmentation(CheckedFields):
         shift = rng.standard_normal((*shape, 2, 1)) * (self.detector_noise * self.noise_shift)
         return np.concatenate([stretched @ similarity, shift], axis=-1)
 
-    def _relight(self, patches: Tensor, whole: Shape, rng: np.random.Generator, rows: slice) -> Tensor:
-        shape = (*self._shape("light", whole), *[1] * (patches.ndim - 2))
-        drawn = np.exp(self.contrast * rng.standard_normal(shape)), self.brightness * rng.standard_normal(shape)
-        gain, offset = (torch.from_numpy(each[rows]).to(patches.device, torch.float32) for each in drawn)
-        pixels = patches.float()
-        mean = pixels.mean(tuple(range(2, pixels.ndim)), keepdim=True)
-        return ((pixels - mean) * gain + mean + offset).clamp(0, 255)
+    def _light(self, batch: Shape, rng: np.random.Generator) -> tuple[Floats, Floats] | None:
+        """Gain and offset of the pixels, (pairs, views or 1); None if they stay."""
+        if not (self.brightness or self.contrast):
+            return None
+        shape = self._shape("light", batch)
+        return np.exp(self.contrast * rng.standard_normal(shape)), self.brightness * rng.standard_normal(shape)
 
 
 def turn_patches(patches: NDArray[np.uint8], degrees: Floats) -> NDArray[np.uint8]:
@@ -137,6 +155,15 @@ def turn_patches(patches: NDArray[np.uint8], degrees: Floats) -> NDArray[np.uint
         matrix = cv2.getRotationMatrix2D(centre, float(angles[i]), 1.0)
         turned[i] = cv2.warpAffine(turned[i], matrix, (side, side), None, cv2.INTER_LINEAR, cv2.BORDER_REFLECT_101)
     return turned.reshape(patches.shape)
+
+
+def _relight(patches: Tensor, gain: Floats, offset: Floats) -> Tensor:
+    """Patches (n, views, [3,] side, side) with the contrast about their mean and the brightness of (n, views)."""
+    pixels = patches.float()
+    each = (*gain.shape, *[1] * (pixels.ndim - 2))
+    times, plus = (torch.from_numpy(of.reshape(each)).to(patches.device, torch.float32) for of in (gain, offset))
+    mean = pixels.mean(tuple(range(2, pixels.ndim)), keepdim=True)
+    return ((pixels - mean) * times + mean + plus).clamp(0, 255)
 
 
 def _rotations(radians: Floats) -> Floats:

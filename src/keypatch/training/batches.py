@@ -3,7 +3,7 @@
 import queue
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -11,7 +11,7 @@ from torch import Tensor
 
 from keypatch.networks import prepare
 from keypatch.patches import Classes, PatchSource
-from keypatch.sampling import Augmentation, Draw, turn_patches
+from keypatch.sampling import Augmentation, Draw, Place, turn_patches
 from keypatch.training.ranks import ALONE, Ranks
 from keypatch.training.recipe import Recipe
 from keypatch.training.teaching import Teacher, teach
@@ -56,14 +56,6 @@ class Batch:
             return None
         return torch.from_numpy(classes).to(self.x.device)
 
-    def columns(self, columns: Tensor, draw: Draw) -> "Batch":
-        """The batch of `draw`, whose views are for each row those of `columns` (pairs, k), of the whole batch."""
-        mine = columns[self.own.start : self.own.stop]
-        rows = torch.arange(len(mine), device=columns.device)
-        flat = (mine.T * len(mine) + rows).flatten().to(self.x.device)
-        x = self.x[flat].contiguous(memory_format=torch.channels_last)
-        return Batch(x, draw, self.rows, None if self.teacher is None else self.teacher[flat])
-
 
 @dataclass(frozen=True)
 class Batches:
@@ -80,13 +72,31 @@ class Batches:
     teacher: Teacher | None = None
 
     def make(self, step: int) -> Batch:
-        draw = self.recipe.sampler.draw(self.classes, self.recipe.seed, step)
-        return self.cut(draw, step, augmented=draw.pool is None)  # a memory knows patches as they are
+        """The pairs to train on; of a sampler that chooses among candidates, these.
 
-    def cut(self, whole: Draw, step: int, augmented: bool = True) -> Batch:
-        """The batch with this rank's rows of what was drawn; empty places show the row's first patch."""
+        Candidates have no detector noise, which would be chosen with them, and no teacher looks at them.
+        """
+        draw = self.recipe.sampler.draw(self.classes, self.recipe.seed, step)
+        if not getattr(self.recipe.sampler, "chooses", False):
+            return self.cut(draw, step)
+        quiet = replace(self.recipe.augment, detector_noise=0.0)
+        augment = quiet if draw.pool is None else _AS_CUT  # a memory knows patches as they are
+        return self._cut(draw, step, augment, None)[0]
+
+    def cut(self, whole: Draw, step: int, columns: Tensor | None = None, views: int = 0) -> Batch:
+        """Pairs to train on, as they are changed in this step.
+
+        Where they are `columns` (pairs, k) of `views` candidates, they are changed as these were, with detector noise.
+        """
+        batch, patches = self._cut(whole, step, self.recipe.augment, columns, views)
+        return batch if self.teacher is None else replace(batch, teacher=teach(self.teacher, patches))
+
+    def _cut(
+        self, whole: Draw, step: int, augment: Augmentation, columns: Tensor | None, views: int = 0
+    ) -> tuple[Batch, Tensor]:
+        """The batch with this rank's rows of what was drawn, and their pixels; empty places show the first patch."""
         recipe, preprocessing = self.recipe, self.recipe.network.preprocessing
-        n = len(whole.indices)
+        n, shown = whole.indices.shape
         rows = self.ranks.share(n)
         draw = whole.part(slice(rows.start, rows.stop))
         taken = self.source.take(np.where(draw.indices < 0, draw.indices[:, :1], draw.indices))
@@ -96,15 +106,15 @@ class Batches:
         if self.device.type == "cuda":
             patches = patches.pin_memory()
         patches = patches.to(self.device, non_blocking=True)
-        augment = recipe.augment if augmented else _AS_CUT
         rng = np.random.default_rng([recipe.seed, step, 1])
-        patches = augment(patches, preprocessing.patch_sigmas, rng, rows, n)
+        mine = None if columns is None else columns[rows.start : rows.stop].cpu().numpy()
+        place = Place((n, views or shown), rows, mine)
+        patches = augment(patches, preprocessing.patch_sigmas, rng, place)
         patches = patches.transpose(0, 1).flatten(0, 1)
-        corners = augment.corners((n, draw.indices.shape[1]), preprocessing.side - preprocessing.size, rng)
-        if corners is not None:
-            corners = corners[rows.start : rows.stop].swapaxes(0, 1).reshape(-1, 2)
+        rng = np.random.default_rng([recipe.seed, step, 3])  # so that candidates and chosen ones are cropped alike
+        corners = augment.corners(place, preprocessing.side - preprocessing.size, rng)
         x = prepare(patches, preprocessing, corners).contiguous(memory_format=torch.channels_last)
-        return Batch(x, whole, rows, None if self.teacher is None else teach(self.teacher, patches))
+        return Batch(x, whole, rows), patches
 
     def feed(self, start: int, stop: int) -> Iterator[Batch]:
         """Batches start..stop-1 in order; an error of the thread is raised here."""

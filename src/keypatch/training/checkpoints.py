@@ -109,9 +109,15 @@ def milestone_path(run: Path, share: float) -> Path:
     return run / "checkpoints" / f"at-{round(100 * share):03d}.safetensors"
 
 
-def find_milestones(run: Path) -> list[Path]:
-    """The weights that a run has kept on its way, in the order of training."""
-    return sorted((run / "checkpoints").glob("at-*.safetensors"))
+def epoch_path(run: Path, pairs: int) -> Path:
+    """The weights after so many pairs, kept likewise."""
+    return run / "checkpoints" / f"pairs-{pairs:012d}.safetensors"
+
+
+def find_kept(run: Path) -> list[Path]:
+    """The weights that a run was told to keep: after shares of it, then after epochs, each oldest first."""
+    folder = run / "checkpoints"
+    return [*sorted(folder.glob("at-*.safetensors")), *sorted(folder.glob("pairs-*.safetensors"))]
 
 
 def load_run_weights(path: Path) -> tuple[NetworkSpec, PatchNetwork]:

@@ -22,6 +22,9 @@ class Conditions(CheckedFields):
     keep: tuple[float, ...] = option(
         (), "Also keep the weights at this fraction of the run, such as 0.5; may be repeated.", above=0, most=1
     )
+    keep_every: int | None = option(
+        None, "Also keep the weights whenever so many pairs were trained on, such as an epoch.", least=1
+    )
     cache_gradients: int | None = option(
         None, "Describe the batch twice, so many patches at a time: same gradients, less memory, more time.", least=2
     )

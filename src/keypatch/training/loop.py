@@ -21,16 +21,26 @@ from keypatch.patches.sources import TrainingSet, remember
 from keypatch.progress import Callback, Progress, StopWish, interruptible
 from keypatch.provenance import provenance
 from keypatch.training.batches import Batch, Batches
-from keypatch.training.checkpoints import Checkpoint, flat, nested, optimizer_tensors, restore_optimizer, scalars
+from keypatch.training.checkpoints import (
+    Checkpoint,
+    find_kept,
+    flat,
+    nested,
+    optimizer_tensors,
+    restore_optimizer,
+)
 from keypatch.training.conditions import Conditions
+from keypatch.training.epochs import read_epochs
 from keypatch.training.machine import choose_compile, choose_precision, compiled, keep_heap
 from keypatch.training.optimizers import WeightAverage, parameter_groups
 from keypatch.training.ranks import ALONE, LostRank, Ranks, is_restarted
 from keypatch.training.recipe import TRAINED, Recipe
 from keypatch.training.recipe_files import recipe_from_toml, recipe_to_toml
-from keypatch.training.run_folder import Origin, Record, RunFolder, tensorboard_log
+from keypatch.training.run_folder import Origin, Record, RunFolder, Scores, read_log, tensorboard_log
+from keypatch.training.statistics import statistics_of
 from keypatch.training.step import CHUNK, Outcome, Step, check_loss, choose_pairs, chooser_of, layers_of, step_seed
 from keypatch.training.teaching import Teacher, check_teacher, hash_of
+from keypatch.training.validation import Validation
 from keypatch.training.whole_batch import see_whole_batch
 
 _LOG_SECONDS = 2.0
@@ -46,7 +56,7 @@ def run_training(
     conditions: Conditions = Conditions(),  # noqa: B008 (frozen)
     resume: bool = False,
     weights: Mapping[str, Tensor] | None = None,
-    validate: Callable[[PatchNetwork], float] | None = None,
+    validate: Sequence[Validation] = (),
     trained_before: Sequence[TrainingSet] = (),
     origin: Origin | None = None,
     ranks: Ranks = ALONE,
@@ -191,7 +201,7 @@ class _Trainer:
         folder: RunFolder | None,  # the first rank's
         progress: Progress,
         conditions: Conditions,
-        validate: Callable[[PatchNetwork], float] | None,
+        validate: Sequence[Validation],
         draw: Callable[[Record], None],
         checkpoint: Checkpoint | None,
         training: Sequence[TrainingSet],
@@ -246,7 +256,7 @@ class _Trainer:
     def train(self) -> None:
         recipe = self.recipe
         self.network.train()
-        self.score: float | None = None  # the last on the validation set
+        self.scores: Scores | None = None  # the last on the validation sets
         self.progress.count(self.start * recipe.sampler.pairs, recipe.steps * recipe.sampler.pairs, "pairs")
         self.began = self.saved_at = time.perf_counter()
         window = _Window()
@@ -254,9 +264,9 @@ class _Trainer:
             for step, batch in enumerate(self.batches.feed(self.start, recipe.steps), start=self.start):
                 window.outcomes.append(self._advance(step, batch))
                 last = step + 1 == recipe.steps
-                score = self._validation(step + 1)
-                if last or score is not None or time.perf_counter() - window.since >= _LOG_SECONDS:
-                    self._report(step + 1, window, score)
+                scores = self._validate(step + 1)
+                if last or scores is not None or time.perf_counter() - window.since >= _LOG_SECONDS:
+                    self._report(step + 1, window, scores)
                     window = _Window()
                 self._keep(step + 1)
                 stop = self.ranks.any(bool(wish))
@@ -294,22 +304,27 @@ class _Trainer:
             self.average.update(self.network, step)
         return outcome
 
-    def _validation(self, done: int) -> float | None:
-        """FPR95 in % after `done` steps where it is due; of the weights that would be used."""
-        steps = self.recipe.steps
-        if (
-            self.validate is None
-            or not self.ranks.first
-            or done * _VALIDATIONS // steps == (done - 1) * _VALIDATIONS // steps
-        ):
+    def _validate(self, done: int) -> Scores | None:
+        """The scores after `done` steps where they are due; of the weights that would be used."""
+        if not self.validate or not self.ranks.first or not self._ends_epoch(done, validating=True):
             return None
-        if self.average is None:
-            return self.validate(self.network)
-        used = self.recipe.network.build().to(self.device)
-        used.load_state_dict(self.average.tensors)
-        return self.validate(used)
+        used = self.network
+        if self.average is not None:
+            used = self.recipe.network.build().to(self.device)
+            used.load_state_dict(self.average.tensors)
+        scores: Scores = {}
+        for each in self.validate:
+            scores.setdefault(each.name, {})[each.score] = each(used)
+        return scores
 
-    def _report(self, done: int, window: _Window, score: float | None) -> None:
+    def _ends_epoch(self, done: int, validating: bool = False) -> bool:
+        """Whether a step reaches a multiple of `keep_every` pairs; without it, and to validate, a tenth of the run."""
+        steps, every, pairs = self.recipe.steps, self.conditions.keep_every, self.recipe.sampler.pairs
+        if every is None:
+            return validating and done * _VALIDATIONS // steps > (done - 1) * _VALIDATIONS // steps
+        return done * pairs // every > (done - 1) * pairs // every or (validating and done == steps)
+
+    def _report(self, done: int, window: _Window, scores: Scores | None) -> None:
         loss, terms, positive, negative = window.means()
         pairs = self.recipe.sampler.pairs
         record = Record(
@@ -322,13 +337,13 @@ class _Trainer:
             rate=len(window.outcomes) * pairs / max(time.perf_counter() - window.since, 1e-9),
             lr=self.optimizer.param_groups[0]["lr"],
             seconds=self._seconds(),
-            statistics=scalars({**self.loss_states, "sampler": self.sampler_state}),
-            validation=score,
+            statistics=statistics_of(self.recipe, self.loss_states, self.sampler_state),
+            validation=scores,
         )
         if self.folder is not None:
             self.folder.log(record)
-        self.score = score if score is not None else self.score
-        self.progress.count(record.pairs, self.recipe.steps * pairs, "pairs", record.sentence(self.score))
+        self.scores = scores if scores is not None else self.scores
+        self.progress.count(record.pairs, self.recipe.steps * pairs, "pairs", record.sentence(self.scores))
         self.draw(record)
 
     def _seconds(self) -> float:
@@ -343,6 +358,8 @@ class _Trainer:
         for share in self.conditions.keep:
             if self.folder is not None and done == max(1, round(share * self.recipe.steps)):
                 self.folder.keep(self._checkpoint(done), share)
+        if self.folder is not None and self._ends_epoch(done):
+            self.folder.keep(self._checkpoint(done))
 
     def _checkpoint(self, done: int) -> Checkpoint:
         return Checkpoint(
@@ -377,6 +394,10 @@ class _Trainer:
         }
         if self.batches.teacher is not None:
             card["teacher"] = self.batches.teacher.name
+        if kept := find_kept(self.folder.path):
+            card["kept"] = [f"checkpoints/{path.name}" for path in kept]
+        if epochs := read_epochs(read_log(self.folder.path)):
+            card["validation"] = {each.of: each.to_json() for each in epochs}
         write_json(self.folder.path / "card.json", card)
 
 

@@ -1,10 +1,12 @@
 """The files of a run: recipe.toml, run.json, log.jsonl, checkpoints/, card.json, and the lock that keeps others out."""
 
 import json
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from keypatch.errors import KeypatchError, MissingExtra
 from keypatch.files import PARTIAL_SUFFIX, Format, lock, make_folder, parse_json, reason, write_json, write_text
@@ -13,6 +15,7 @@ from keypatch.training.checkpoints import (
     KEPT,
     Checkpoint,
     checkpoint_path,
+    epoch_path,
     find_checkpoints,
     load_checkpoint,
     milestone_path,
@@ -20,9 +23,12 @@ from keypatch.training.checkpoints import (
     save_checkpoint,
 )
 from keypatch.training.conditions import Conditions
+from keypatch.training.epochs import is_error
 from keypatch.training.ranks import launch_name
 from keypatch.training.recipe import Recipe
 from keypatch.training.recipe_files import holds_recipe, write_recipe
+
+Scores = dict[str, dict[str, float]]
 
 
 @dataclass(frozen=True)
@@ -39,13 +45,17 @@ class Record:
     lr: float
     seconds: float  # of training, all sittings
     statistics: dict[str, float]  # scalars that stateful terms and samplers keep, after the last step
-    validation: float | None = None  # FPR95 on the validation set, in %, where it was taken
+    validation: Scores | None = None  # by validation set and score, as shares, where they were taken
 
-    def sentence(self, validation: float | None) -> str:
+    def sentence(self, validation: Scores | None) -> str:
         """For the progress; with the last validation there was."""
         negatives = "" if self.negative is None else f"  negatives {self.negative:.3f}"
-        score = "" if validation is None else f"  validation FPR95 {validation:.2f} %"
-        return f"loss {self.loss:.4f}  positives {self.positive:.3f}{negatives}{score}"
+        scores = [
+            f"  {of} {'FPR95' if is_error(score) else 'mAP'} {100 * value:.2f} %"
+            for of, named in (validation or {}).items()
+            for score, value in named.items()
+        ]
+        return f"loss {self.loss:.4f}  positives {self.positive:.3f}{negatives}{''.join(scores)}"
 
 
 @dataclass(frozen=True)
@@ -55,12 +65,13 @@ class Origin:
     data: tuple[str, ...] = ()  # absolute paths, or "embedded"; none where the patches lie in no folder
     split: str | None = None
     allow_partial: bool = False
-    validation: str | None = None
+    validation: tuple[str, ...] = ()  # absolute paths
     teacher: str | None = None  # a zoo name or an absolute path
     conditions: Conditions = Conditions()  # noqa: RUF009 (frozen)
 
 
 _LAUNCH = ".launch"
+LOG = "log.jsonl"
 ORIGIN = Format("keypatch-run", 1, "record of a run")
 
 
@@ -70,8 +81,24 @@ def read_origin(run: Path) -> Origin:
     if not path.exists():
         return Origin()
     values = {name: value for name, value in ORIGIN.read_json(path).items() if name not in ORIGIN.head()}
+    if values.get("validation") is None:  # there was a single one, or none
+        values.pop("validation", None)
     origin: Origin = build(Origin, values, str(path))
     return origin
+
+
+def read_log(run: Path) -> list[dict[str, Any]]:
+    """The records of a run's log; a line that was cut off when the process was killed is passed over."""
+    records = []
+    for line in (run / LOG).read_text(encoding="utf-8", errors="replace").splitlines():
+        with suppress(ValueError):
+            records.append(parse_json(line))
+    return [record for record in records if isinstance(record, dict)]
+
+
+def _step(record: Mapping[str, Any]) -> float:
+    step = record.get("step")
+    return step if isinstance(step, int) else math.inf
 
 
 class RunFolder:
@@ -129,29 +156,24 @@ class RunFolder:
         for old in find_checkpoints(self.path)[:-KEPT]:
             old.unlink(missing_ok=True)
 
-    def keep(self, checkpoint: Checkpoint, share: float) -> None:
-        """The weights as they are now, to be scored later; a run does not resume from them."""
-        bare = replace(checkpoint, optimizer={}, sampler_state={})
-        save_checkpoint(milestone_path(self.path, share), bare)
+    def keep(self, checkpoint: Checkpoint, share: float | None = None) -> None:
+        """The weights after a share of the run or an epoch, to be scored later; a run does not resume from them."""
+        pairs = checkpoint.step * checkpoint.recipe.sampler.pairs
+        path = epoch_path(self.path, pairs) if share is None else milestone_path(self.path, share)
+        save_checkpoint(path, replace(checkpoint, optimizer={}, sampler_state={}))
 
     def log(self, record: Record) -> None:
         try:
-            with (self.path / "log.jsonl").open("a", encoding="utf-8") as file:
+            with (self.path / LOG).open("a", encoding="utf-8") as file:
                 file.write(json.dumps(asdict(record)) + "\n")
         except OSError as error:
-            raise KeypatchError(f"{self.path / 'log.jsonl'} cannot be written: {reason(error)}.") from error
+            raise KeypatchError(f"{self.path / LOG} cannot be written: {reason(error)}.") from error
 
     def _cut_log(self, step: int) -> None:
         """Drop what was logged after the checkpoint: it is done again."""
-        path = self.path / "log.jsonl"
-        if not path.exists():
-            return
-        kept = []
-        for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
-            with suppress(ValueError, KeyError, TypeError):  # a line cut off when the process was killed
-                if parse_json(line)["step"] <= step:
-                    kept.append(line + "\n")
-        write_text(path, "".join(kept))
+        if (self.path / LOG).exists():
+            kept = [json.dumps(record) + "\n" for record in read_log(self.path) if _step(record) <= step]
+            write_text(self.path / LOG, "".join(kept))
 
 
 @contextmanager
@@ -174,8 +196,8 @@ def tensorboard_log(folder: Path) -> Iterator[Callable[[Record], None]]:
         }
         if record.negative is not None:
             scalars["distance/negative"] = record.negative
-        if record.validation is not None:
-            scalars["validation FPR95 %"] = record.validation
+        for of, scores in (record.validation or {}).items():
+            scalars |= {f"validation/{of}/{score}": value for score, value in scores.items()}
         for name, value in scalars.items():
             writer.add_scalar(name, value, record.pairs)
 

@@ -339,4 +339,4 @@ def choose_pairs(
     by_row = step.ranks.gather(descriptors, batch.pairs).transpose(0, 1)  # (pairs, views, dim)
     rng = np.random.default_rng([batches.recipe.seed, number, 2])
     draw, columns, state = chooser.choose(batch.draw, by_row, state, moment, rng)
-    return batches.cut(draw, number) if columns is None else batch.columns(columns, draw), state
+    return batches.cut(draw, number, columns, 0 if columns is None else batch.draw.indices.shape[1]), state

@@ -12,7 +12,7 @@ from keypatch.files import hash_file
 from keypatch.networks import NetworkSpec, PatchNetwork, load_published, load_weights, read_weights_card
 from keypatch.patches.sources import TrainingSet
 from keypatch.training import Recipe
-from keypatch.training.checkpoints import Checkpoint, find_checkpoints, load_checkpoint
+from keypatch.training.checkpoints import Checkpoint, find_checkpoints, find_kept, load_checkpoint
 from keypatch.training.recipe import TRAINED
 from keypatch.training.recipe_files import read_recipe
 from keypatch.training.run_folder import read_origin
@@ -32,6 +32,8 @@ def look_at_run(folder: Path) -> Findings:
     yield from _progress(newest)
     yield from _training_facts(newest.training)
     yield "newest weights", str(checkpoints[-1])
+    if kept := find_kept(folder):
+        yield "kept weights", f"{len(kept)}: {', '.join(path.name for path in kept)}"
     log = folder / "log.jsonl"
     yield "log", f"{log} ({log.read_text(encoding='utf-8').count(chr(10)):,} records)" if log.exists() else "none"
 

@@ -16,7 +16,7 @@ from keypatch.settings import CheckedFields, option
 from keypatch.studies.gradients.figure import draw_gradients
 from keypatch.studies.gradients.measure import NOISE, Floats, GradientNorms, measure_gradients
 from keypatch.studies.gradients.table import FIGURE, MEASUREMENTS, Gradients, Measurement
-from keypatch.training.checkpoints import find_milestones, load_checkpoint, newest_checkpoint
+from keypatch.training.checkpoints import find_kept, load_checkpoint, newest_checkpoint
 from keypatch.zoo.loading import load_network
 
 
@@ -118,7 +118,7 @@ def _points_of(name: str | Path) -> list[Point]:
         load_network(name)  # raises where there is none, before anything is measured
         return [Point(path.stem if path.is_file() else str(name), None, name)]
     found = dict[int, Path]()
-    for file in filter(None, [*find_milestones(path), newest_checkpoint(path)]):
+    for file in filter(None, [*find_kept(path), newest_checkpoint(path)]):
         checkpoint = load_checkpoint(file, ())
         found.setdefault(checkpoint.step * checkpoint.recipe.sampler.pairs, file)
     if not found:

@@ -19,7 +19,7 @@ from keypatch.studies.table import PAPERS_LIST
 from keypatch.studies.ubc.page import write_ubc_page
 from keypatch.studies.ubc.table import SETS, UNTRAINED, TrainTest, UbcRow, UbcTable, load_ubc_rows, result_file
 from keypatch.training import Recipe
-from keypatch.training.checkpoints import Checkpoint, find_checkpoints, find_milestones, load_checkpoint
+from keypatch.training.checkpoints import Checkpoint, find_checkpoints, find_kept, load_checkpoint
 from keypatch.zoo import load
 from keypatch.zoo.cards import HANDMADE
 
@@ -212,7 +212,7 @@ def _open_run(place: str | Path, sets: Mapping[str, PatchSet]) -> TrainedRun:
 
 def _checkpoints(folder: Path) -> dict[int, Path]:
     """Milestones and the newest checkpoints; what is kept under two names is taken once."""
-    files = [*find_milestones(folder), *find_checkpoints(folder)]
+    files = [*find_kept(folder), *find_checkpoints(folder)]
     by_step = {load_checkpoint(file, groups=()).step: file for file in files}
     return dict(sorted(by_step.items()))
 
