@@ -255,6 +255,12 @@ def test_without_names_all_recipes_for_patches_that_start_from_nothing_are_chose
     assert set(RECIPES) - chosen == {"adapt", "sdgmnet_finetune", "embedding_lifted", "embedding_lifted_gor"}
 
 
+def test_all_recipes_of_papers_are_chosen_as_published() -> None:
+    chosen = choose_recipes([], MethodsSetup(pairs=1024, batch=64, published=True))
+    assert {recipe.form for recipe in chosen} == {"as published"} and "small" not in {each.name for each in chosen}
+    assert {"adasample", "hynet", "gor_triplet", "sdgm_raw", "scale_aware"} <= {recipe.name for recipe in chosen}
+
+
 def test_a_sampler_of_another_type_gets_the_batch_of_the_study() -> None:
     chosen = choose_recipes(["hardnet"], MethodsSetup(128, 32, settings=("sampler=RandomTriplets",)))
     assert chosen[0].sampler == RandomTriplets(pairs=32)

@@ -106,6 +106,22 @@ def test_tuples_and_parts_can_be_varied() -> None:
     assert [arm.label for arm in shared] == ["hardnet augment.shared=[]", "hardnet augment.shared=[flips,crop]"]
 
 
+def test_recipes_are_taken_as_published_before_anything_is_varied(sweep: Callable[..., Table], tmp_path: Path) -> None:
+    ours, theirs = (
+        sweep_arms(["hynet"], ["loss.alpha=1,2"], 1024, ["sampler.pairs=32"], published) for published in (False, True)
+    )
+    assert [arm.label for arm in theirs] == ["hynet as published loss.alpha=1", "hynet as published loss.alpha=2"]
+    assert {arm.recipe.form for arm in theirs} == {"as published"}
+    assert {arm.recipe.form for arm in ours} == {"with our detector noise (1)"}
+    with pytest.raises(RecipeError, match='"small" is no recipe of a paper'):
+        sweep_arms(["small"], [], 1024, ["sampler.pairs=32"], True)
+    sweep(vary=())
+    assert "Recipes: with our detector noise (1)." in (tmp_path / "study" / "table.md").read_text()
+    sweep(vary=(), published=True)
+    page = (tmp_path / "study" / "table.md").read_text()
+    assert "| hardnet | with our detector noise (1) |" in page and "| hardnet as published | as published |" in page
+
+
 def test_what_a_file_name_cannot_hold_and_what_is_too_long_still_makes_a_label() -> None:
     assert label_of("hynet", {"a": '{x="C:/y"}'}) == "hynet a={x=-C--y-}"
     long = [label_of("hynet", {"schedule.at": f"[{'0.1,' * 100}{end}]"}) for end in (1, 2)]

@@ -31,6 +31,10 @@ Split = Annotated[
 OfEveryRecipe = Annotated[
     list[str] | None, typer.Option("--set", metavar="PATH=VALUE", help="Set a field of every recipe.")
 ]
+AsPublished = Annotated[
+    bool,
+    typer.Option("--as-published", help="Train what the papers print, without our choices and detector noise."),
+]
 Dry = Annotated[
     bool, typer.Option("--dry", help="Do not train; show the table so far, what is missing and what it will cost.")
 ]
@@ -66,6 +70,7 @@ def methods(
     seed: Annotated[list[int] | None, typer.Option(help="Random seed; may be repeated. Default: 0.")] = None,
     batch: Annotated[int, typer.Option(help="Pairs per batch, for every recipe.")] = 256,
     settings: OfEveryRecipe = None,
+    as_published: AsPublished = False,
     dry: Dry = False,
 ) -> None:
     """Train recipes on the same data, batch and budget, and score them. After Ctrl-C, run it again to resume."""
@@ -74,7 +79,7 @@ def methods(
     with ProgressBar() as progress:
         table = study_methods(
             data,
-            MethodsSetup(pairs, batch, tuple(seed or (0,)), tuple(settings or ())),
+            MethodsSetup(pairs, batch, tuple(seed or (0,)), tuple(settings or ()), as_published),
             out,
             conditions,
             recipes=recipe or (),
@@ -121,6 +126,7 @@ def sweep(
         float | None, typer.Option(help="Do not train but score on this share of the training points, such as 0.1.")
     ] = None,
     settings: OfEveryRecipe = None,
+    as_published: AsPublished = False,
     dry: Dry = False,
 ) -> None:
     """Train recipes with varied fields, and score them. After Ctrl-C, run it again to resume."""
@@ -137,6 +143,7 @@ def sweep(
             pairs=pairs,
             seeds=parse_seeds(seeds),
             settings=settings or (),
+            published=as_published,
             tests=test or (),
             hpatches=hpatches,
             split=split,

@@ -8,7 +8,7 @@ from keypatch.commands.train import Data
 from keypatch.errors import KeypatchError, RecipeError
 from keypatch.networks import EmbeddingNet
 from keypatch.progress import Callback, Progress
-from keypatch.recipes import RECIPES, find_recipe
+from keypatch.recipes import PUBLISHED, RECIPES, as_published, find_recipe
 from keypatch.settings import apply_settings, option
 from keypatch.studies.figure import draw_curves
 from keypatch.studies.page import write_methods_page
@@ -33,6 +33,7 @@ class MethodsSetup:
     batch: int = option(256, "Pairs per batch, for every recipe.")
     seeds: tuple[int, ...] = option((0,), "Random seed; may be repeated. Every recipe is trained once per seed.")
     settings: tuple[str, ...] = option((), "Set a field of every recipe.")
+    published: bool = option(False, "Train what the papers print, without our choices and detector noise.")
 
     def __post_init__(self) -> None:
         if not self.seeds or min(self.seeds) < 0:
@@ -59,7 +60,7 @@ def study_methods(
     """Train every recipe with every seed on the same budget, score it at 25, 50, 75 and 100 % and write a table.
 
     data: a folder, "embedded", an open PatchSet, or several of these.
-    setup: what all recipes have in common: budget, batch, seeds, changed fields.
+    setup: what all recipes have in common: budget, batch, seeds, changed fields, as published or not.
     out: gets rows/, runs/, table.md, table.json and curves.png. What is finished there is not repeated, a stopped run
         is resumed, a recipe that fails becomes a row that says so; two processes with one folder share the work.
     conditions: how it is computed, the same for all.
@@ -84,7 +85,12 @@ def study_methods(
         tests=tests,
         hpatches=hpatches,
         split=split,
-        equal={"pairs": setup.pairs, "batch": setup.batch, "settings": list(setup.settings)},
+        equal={
+            "pairs": setup.pairs,
+            "batch": setup.batch,
+            "settings": list(setup.settings),
+            **({"published": True} if setup.published else {}),  # folders of before do not say it
+        },
         page=write_methods_page,
         dry=dry,
         progress=progress,
@@ -100,10 +106,11 @@ def choose_recipes(recipes: Sequence[str | Path | Recipe], setup: MethodsSetup) 
         recipe
         for recipe in RECIPES.values()
         if not recipe.needs_weights and not isinstance(recipe.network, EmbeddingNet)
+        if recipe.name in PUBLISHED or not setup.published
     ]
     chosen = [recipe if isinstance(recipe, Recipe) else find_recipe(recipe) for recipe in recipes or every]
     changed = []
-    for recipe in chosen:
+    for recipe in map(as_published, chosen) if setup.published else chosen:
         try:
             whole = apply_settings(recipe, [*setup.settings, f"sampler.pairs={setup.batch}"], TYPES)
             changed.append(replace(whole, pairs=setup.pairs))

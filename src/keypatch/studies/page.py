@@ -47,9 +47,12 @@ def _values(table: Table, lines: Sequence[Line], budgets: Mapping[str, tuple[str
     """What the pages of all studies show; `budgets` stand in the table where they differ."""
     rows, columns = [row for line in lines for row in line.rows], main_columns(table)
     differ = len({*budgets.values()}) > 1
+    forms = {line.label: line.recipe.form if line.recipe else "-" for line in lines}
+    several = len({*forms.values()}) > 1
     ends = [
         [
             line.label,
+            *([forms[line.label]] if several else []),
             *(budgets[line.label] if differ else ()),
             dimension(line),
             *(cell(column, line.scores(column)) for column in columns),
@@ -61,12 +64,18 @@ def _values(table: Table, lines: Sequence[Line], budgets: Mapping[str, tuple[str
     return {
         "table": table,
         "seeds": sorted({row.seed for row in rows}),
+        "form": next(iter(forms.values())) if forms and not several else None,
         "budget": next(iter(budgets.values())) if budgets and not differ else None,
         "ways": sorted({"{precision} on {device}, threads: {threads}".format(**row.run) for row in rows}),
         "machines": sorted({str(row.provenance["machine"]) for row in rows}),
         "embedded_test": EMBEDDED_TEST,
         "notes": [f"{MARK} {test}: {sentence}" for test, sentence in table.seen.items()],
-        "head": [*(["pairs", "batch"] if differ else []), "d", *(marked_heading(table, column) for column in columns)],
+        "head": [
+            *(["trained"] if several else []),
+            *(["pairs", "batch"] if differ else []),
+            "d",
+            *(marked_heading(table, column) for column in columns),
+        ],
         "ends": ends,
         "scores": _every_score(table, lines),
         "unfinished": [[row.name, why(row)] for row in table.unfinished],

@@ -10,7 +10,7 @@ from pathlib import Path
 from keypatch.commands.train import Data
 from keypatch.errors import KeypatchError, RecipeError
 from keypatch.progress import Callback, Progress
-from keypatch.recipes import find_recipe
+from keypatch.recipes import as_published, find_recipe
 from keypatch.settings import Change, apply_changes, field_names
 from keypatch.studies.figure import draw_sweep
 from keypatch.studies.study import LONGEST_LABEL, Arm, draw_figure, run_study
@@ -35,6 +35,7 @@ def study_sweep(
     pairs: int | None = None,
     seeds: Sequence[int] = (0,),
     settings: Sequence[str] = (),
+    published: bool = False,
     tests: Sequence[str | Path] = (),
     hpatches: str | Path | None = None,
     split: str | None = None,
@@ -51,6 +52,7 @@ def study_sweep(
     conditions: how it is computed; runs are scored at the end, and at the shares of it that `keep` names.
     pairs: the budget of all; without it, `pairs` must be varied or set.
     settings: change fields of all recipes, "sampler.pairs=256".
+    published: first take what the recipes' papers print (`as_published`); their labels say so.
     tests: patch sets with pair lists; hpatches: a folder of strips, scored by rank-1, or with a `split` ("all" for all
         sequences) by verification, matching and retrieval. Only data="embedded" has its own, "embedded-test".
     held_out: this share of the training points is not trained but scored on, as the test set "held-out".
@@ -63,7 +65,7 @@ def study_sweep(
     """
     progress = Progress.of(progress)
     table = run_study(
-        sweep_arms(recipes, vary, pairs, settings),
+        sweep_arms(recipes, vary, pairs, settings, published),
         data,
         out,
         conditions,
@@ -116,6 +118,7 @@ def sweep_arms(
     vary: Sequence[str],
     pairs: int | None = None,
     settings: Sequence[str] = (),
+    published: bool = False,
 ) -> list[Arm]:
     """Every recipe with every combination of values, labelled by them: "hynet loss.alpha=2".
 
@@ -136,7 +139,8 @@ def sweep_arms(
     if pairs is None and "pairs" not in (*paths, *fixed):
         raise RecipeError("Give the training budget: --pairs N, or --vary pairs=N1,N2.")
     arms = list[Arm]()
-    for recipe in (each if isinstance(each, Recipe) else find_recipe(each) for each in recipes):
+    found = [each if isinstance(each, Recipe) else find_recipe(each) for each in recipes]
+    for recipe in map(as_published, found) if published else found:
         of_recipe = list[Arm]()
         for values in product(*(each.values for each in varied)):
             arm = _arm(recipe, dict(zip(paths, values, strict=True)), pairs, settings)
@@ -159,7 +163,7 @@ def _arm(recipe: Recipe, values: dict[str, str], pairs: int | None, settings: Se
         changed = apply_changes(recipe, changes, TYPES)
     except RecipeError as error:
         raise RecipeError(f"{recipe.name}: {error}") from None
-    return Arm(label_of(recipe.name, values), changed, values)
+    return Arm(label_of(f"{recipe.name} as published" if recipe.published else recipe.name, values), changed, values)
 
 
 def label_of(recipe: str, varied: dict[str, str]) -> str:
