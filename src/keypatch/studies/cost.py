@@ -64,6 +64,9 @@ class Cost:
         return f"{self.runs:,} run{'s' * (self.runs != 1)}, {self.pairs:,} pairs, about {hours}."
 
 
+_TIMED: dict[tuple[str, int, Conditions], "Pace"] = {}  # in this process, by kind, side of the patches and conditions
+
+
 @dataclass(frozen=True)
 class Pace:
     """How fast something goes, and how many cores it keeps busy meanwhile; on a GPU its hours count, so one."""
@@ -96,8 +99,11 @@ def estimate(
         first, pairs = recipes[0], sum(recipe.pairs for recipe in recipes)
         kind, network = kind_of(first), repr(first.network)
         if kind not in training:
-            progress.note(f"Timing {label}")
-            training[kind] = time_training(first, source, conditions)
+            timed = (kind, source.side, conditions)
+            if timed not in _TIMED:
+                progress.note(f"Timing {label}")
+                _TIMED[timed] = time_training(first, source, conditions)
+            training[kind] = _TIMED[timed]
         if network not in describing:
             describing[network] = time_describing(first, source, conditions)
         hours = training[kind].hours(pairs), describing[network].hours(len(recipes) * scored)
