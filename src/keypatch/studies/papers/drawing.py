@@ -102,7 +102,7 @@ def _draw_line(line: Line, axis: Any, colour: str, number: int) -> None:
     mark = _MARKS[(line.colour if isinstance(line.colour, int) else number - 1) % len(_MARKS)]
     label = line.label or None
     if line.look == "line":
-        stroke = _STROKES[(number - 1) // 10 % len(_STROKES)]
+        stroke = _STROKES[max(number - 1, 0) // 10 % len(_STROKES)]
         axis.plot(line.x, line.y, color=colour, linestyle=stroke, label=label)
     elif line.look == "sweep":
         axis.errorbar(line.x, line.y, _spread(line), color=colour, marker=mark, markersize=5, capsize=3, label=label)
