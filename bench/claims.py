@@ -216,11 +216,12 @@ def noisy_arm(arm: Arm) -> Arm:
     return sweep_arms([arm.recipe.name], vary, PAIRS, PLAIN[:1])[0]
 
 
-def compare_claims(table: Table, chosen: dict[Tuned, str]) -> Iterator[tuple[str, Compared]]:
-    """Every claim with its controls, on the hard lists."""
+def compare_claims(table: Table, chosen: Mapping[Tuned, str], tests: Sequence[str]) -> Iterator[tuple[str, Compared]]:
+    """Every claim with its controls, on the hard list of each test set."""
+    columns = [f"{test} hard FPR95 %" for test in tests]
     for claim, pairs in CLAIMS.items():
         for method, control in pairs:
-            yield claim, compare_lines(table, chosen[method], chosen[control])
+            yield claim, compare_lines(table, chosen[method], chosen[control], columns)
 
 
 def markdown(compared: Sequence[tuple[str, Compared]]) -> str:
@@ -287,7 +288,8 @@ def main() -> None:
             print(f"{given.out / 'tuning'}: {tuning.cost.sentence()}")
         table = runs.compare(chosen, given.dry, progress)
     if not given.dry:
-        compared = list(compare_claims(table, {tuned: arm.label for tuned, arm in chosen.items()}))
+        labels = {tuned: arm.label for tuned, arm in chosen.items()}
+        compared = list(compare_claims(table, labels, [Path(test).resolve().name for test in given.test]))
         print(markdown(compared))
         draw_differences(given.out / "claims.png", [each for _, each in compared])
 

@@ -17,6 +17,7 @@ import pytest
 from PIL import Image
 
 from keypatch.errors import DataError, KeypatchError, RecipeError
+from keypatch.files import lock
 from keypatch.patches import open_patches
 from keypatch.patches.phototour import find_pair_lists, write_phototour
 from keypatch.recipes import HARDNET, HYNET
@@ -314,6 +315,18 @@ def test_the_rates_of_finished_rows_are_taken_for_what_is_left(
         ("hardnet loss.margin=1", 1),
     ]
     assert cost.arms[0].rate == done.lines[0].rows[0].rate
+
+
+def test_a_row_that_another_process_is_still_scoring_is_not_finished(
+    sweep: Callable[..., Table], small_set: Path, tmp_path: Path
+) -> None:
+    sweep(vary=())
+    other = shutil.copytree(small_set, tmp_path / "other")
+    with lock(tmp_path / "study" / "rows" / ".hardnet-0.lock", "it"):
+        table = sweep(vary=(), tests=[small_set, other])
+    assert [line.label for line in table.lines] == ["hardnet"]
+    assert [row.name for row in table.unfinished] == ["hardnet-0"]
+    assert sweep(vary=(), tests=[small_set, other]).unfinished == ()
 
 
 def test_arms_of_a_study_are_compared_by_their_labels(sweep: Callable[..., Table], tmp_path: Path) -> None:

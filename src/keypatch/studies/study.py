@@ -172,7 +172,8 @@ def run_study(
     trials = plan.trials()
     planned = [plan.row(trial) for trial in trials]  # refuses a row of another recipe before training
     if dry:
-        return replace(read_table(folder, planned), cost=_cost(plan, trials, planned, progress))
+        cost = _cost(plan, trials, planned, progress)
+        return replace(read_table(folder, planned, [test.name for test in plan.tests]), cost=cost)
     plan.begin()
     table = _write_table(plan, planned, page)
     for number, trial in enumerate(trials, start=1):
@@ -185,7 +186,7 @@ def run_study(
 
 
 def _write_table(plan: StudyPlan, planned: Sequence[Trial], page: Callable[[Path, Table], None]) -> Table:
-    table = read_table(plan.folder, planned)
+    table = read_table(plan.folder, planned, [test.name for test in plan.tests])
     table.save(plan.folder / "table.json")
     page(plan.folder / "table.md", table)
     return table

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -143,17 +143,20 @@ class Table:
         return by_test
 
 
-def read_table(folder: Path, planned: Sequence[Trial] = ()) -> Table:
-    """The table of the rows in a study's folder; planned ones that are not there yet are unfinished."""
+def read_table(folder: Path, planned: Sequence[Trial] = (), tests: Sequence[str] = ()) -> Table:
+    """The table of the rows in a study's folder; planned ones that are not there or lack a test are unfinished."""
     rows = load_trials(folder)
     rows += [row for row in planned if row.name not in {each.name for each in rows}]
-    return make_table(rows, read_conditions(folder))
+    names = {row.name for row in planned}
+    waiting = [row.name for row in rows if row.name in names and any(row.lacks(1.0, test) for test in tests)]
+    return make_table(rows, read_conditions(folder), waiting)
 
 
-def make_table(rows: Iterable[Trial], conditions: Mapping[str, Any]) -> Table:
+def make_table(rows: Iterable[Trial], conditions: Mapping[str, Any], waiting: Collection[str] = ()) -> Table:
+    """`waiting` are the names of rows that have scores to come."""
     rows = list(rows)
     ended = [row for row in rows if row.at(1.0)]
-    unfinished = [row for row in rows if row.failed or not row.at(1.0)]
+    unfinished = [row for row in rows if row.failed or not row.at(1.0) or row.name in waiting]
     lines = [
         Line(label, tuple(sorted((row for row in ended if row.label == label), key=lambda row: row.seed)))
         for label in dict.fromkeys(row.label for row in ended)
