@@ -102,7 +102,7 @@ def _draw_line(line: Line, axis: Any, colour: str, number: int) -> None:
     mark = _MARKS[(line.colour if isinstance(line.colour, int) else number - 1) % len(_MARKS)]
     label = line.label or None
     if line.look == "line":
-        stroke = _STROKES[(number - 1) // 10 % len(_STROKES)]
+        stroke = _STROKES[max(number - 1, 0) // 10 % len(_STROKES)]
         axis.plot(line.x, line.y, color=colour, linestyle=stroke, label=label)
     elif line.look == "sweep":
         axis.errorbar(line.x, line.y, _spread(line), color=colour, marker=mark, markersize=5, capsize=3, label=label)
@@ -166,12 +166,14 @@ def _finish(panel: Panel, axis: Any) -> None:
         axis.grid(alpha=0.3)
         axis.set_axisbelow(True)
     axis.spines[["top", "right"]].set_visible(False)
-    named = sum(bool(line.label) for line in panel.lines) + len(panel.levels)
-    if named > 6:  # below, where it hides nothing
-        depth = -0.32 if axis.get_xticklabels()[:1] and axis.get_xticklabels()[0].get_rotation() else -0.17
-        axis.legend(fontsize="x-small", loc="upper center", bbox_to_anchor=(0.5, depth), ncols=3, frameon=False)
-    elif named:
-        axis.legend(fontsize="small", framealpha=0.85)
+    labels = [line.label for line in panel.lines if line.label] + list(panel.levels)
+    if labels:  # below, where it hides nothing
+        longest = max(map(len, labels))
+        ticks = axis.get_xticklabels()
+        depth = -0.34 if ticks and ticks[0].get_rotation() else -0.16
+        columns = 1 if longest > 30 else 2 if longest > 15 else 3
+        place = {"loc": "upper center", "bbox_to_anchor": (0.5, depth), "frameon": False}
+        axis.legend(fontsize="small", ncols=columns, columnspacing=1.2, **place)
 
 
 def panel_values(panel: Panel) -> dict[str, Any]:
