@@ -41,6 +41,8 @@ COMMANDS = (
     "adapt",
     "evaluate",
     "study methods",
+    "study sweep",
+    "study compare",
     "study paper",
     "study gradients",
     "study ubc",

@@ -97,8 +97,8 @@ def methods(
 @app.command(
     "sweep",
     epilog=examples(
-        "keypatch study sweep hynet --vary loss.alpha=1,2,4 --data embedded --pairs 20000",
-        "keypatch study sweep hardnet hynet --vary optimizer.lr=0.01,0.1 --data embedded --held-out 0.1 --pairs 20000",
+        "keypatch study sweep hynet --vary loss.alpha=1,2 --data embedded --pairs 9999",
+        "keypatch study sweep hynet --vary pairs=999,9999 --data embedded --seeds 0,1",
     ),
 )
 @options_of(without=("checkpoint_seconds", "tensorboard"), conditions=Conditions())
@@ -159,7 +159,10 @@ def sweep(
 
 @app.command(
     "compare",
-    epilog=examples('keypatch study compare studies/sweep "hynet loss.alpha=2" "hynet loss.alpha=0"'),
+    epilog=examples(
+        'keypatch study compare studies/sweep "hynet pairs=9999" "hynet pairs=999"',
+        "keypatch study compare studies/methods hynet hardnet",
+    ),
 )
 def compare(
     folder: Annotated[Path, typer.Argument(help="Folder of a study.")],
