@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from keypatch.errors import DataError, KeypatchError, RecipeError
+from keypatch.errors import DataError, Interrupted, KeypatchError, RecipeError
 from keypatch.files import lock
 from keypatch.patches import open_patches
 from keypatch.patches.phototour import find_pair_lists, write_phototour
@@ -331,6 +331,19 @@ def test_the_rates_of_finished_rows_are_taken_for_what_is_left(
         ("hardnet loss.margin=1", 1),
     ]
     assert cost.arms[0].rate == done.lines[0].rows[0].rate
+
+
+def test_a_dry_sweep_that_is_stopped_names_no_run(
+    sweep: Callable[..., Table], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(*_: object, **__: object) -> None:
+        raise Interrupted("a run keeps a checkpoint")
+
+    monkeypatch.setattr("keypatch.studies.cost.train", stop)
+    monkeypatch.setattr("keypatch.studies.cost._TIMED", {})
+    with pytest.raises(Interrupted, match="Stopped; nothing was written"):
+        sweep(dry=True)
+    assert not (tmp_path / "study").exists()
 
 
 def test_a_row_that_another_process_is_still_scoring_is_not_finished(

@@ -11,6 +11,7 @@ import numpy as np
 from keypatch.benchmarks.evaluation import scoring_precision
 from keypatch.commands.train import train
 from keypatch.describers.network import NetworkDescriber
+from keypatch.errors import Interrupted
 from keypatch.networks import choose_device
 from keypatch.patches import PatchSet
 from keypatch.patches.patch_set import JoinedSets
@@ -132,7 +133,10 @@ def time_training(recipe: Recipe, source: PatchSet | JoinedSets, conditions: Con
     watch = _Stopwatch()
     short = replace(recipe, pairs=STEPS * recipe.sampler.pairs, needs_weights=False)
     with tempfile.TemporaryDirectory() as place:
-        train(short, source, Path(place) / "run", conditions, progress=watch)
+        try:
+            train(short, source, Path(place) / "run", conditions, progress=watch)
+        except Interrupted:
+            raise Interrupted from None  # the run is gone with its folder
     begun = [each for each in watch.times if each[0] > 0]
     first, last = (begun if len(begun) > 1 else watch.times)[0], watch.times[-1]
     return _pace(last[0] - first[0], last[1] - first[1], last[2] - first[2], conditions)
