@@ -313,7 +313,7 @@ def test_matches_turned_otherwise_than_most_distinct_ones_are_left_out(camera: f
         replace(view, keypoints=replace(view.keypoints, angle=each.astype(np.float32)))
         for view, each in zip(views, (angles, turned % (2 * np.pi)), strict=True)
     )
-    found = find_matches(first, second, Matching(filter=None))
+    found = find_matches(first, second, Matching(filter=None, tries=2))
     assert found.indices[:, 0].tolist() == list(range(70))
     assert found.evidence is not None and len(found.evidence.neighbours) == 70, "nor do they judge a model"
     assert len(find_matches(first, second, Matching(filter=None, turn=180))) == 100

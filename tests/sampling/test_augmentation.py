@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from keypatch.sampling import Augmentation, turn_patches
-from keypatch.sampling.augmentation import _warp, _warp_on_cpu
+from keypatch.sampling.augmentation import Place, _warp, _warp_on_cpu
 
 STILL = Augmentation(flips="none", detector_noise=0.0)
 SIGMAS = 24.0
@@ -178,12 +178,14 @@ def test_turned_images_keep_their_channels_together() -> None:
 
 
 def test_crops_begin_anywhere_within_the_margin_or_at_the_centre() -> None:
-    corners = Augmentation().corners((300, 2), 3, np.random.default_rng(0))
-    assert corners is not None and corners.shape == (300, 2, 2)
+    corners = Augmentation().corners(Place((300, 2)), 3, np.random.default_rng(0))
+    assert corners is not None and corners.shape == (600, 2)
     assert {*corners.ravel().tolist()} == {0, 1, 2, 3}
-    assert not np.array_equal(corners[:, 0], corners[:, 1])  # each image has its own
+    assert not np.array_equal(corners[:300], corners[300:])  # each image has its own
+    some = Augmentation().corners(Place((300, 2), range(100, 200), np.ones((100, 1), int)), 3, np.random.default_rng(0))
+    assert np.array_equal(some, corners[400:500]), "the second views of these rows, whatever else is cropped"
     for none in (
-        Augmentation(window="centre").corners((3, 2), 3, np.random.default_rng(0)),
-        STILL.corners((3, 2), 0, np.random.default_rng(0)),
+        Augmentation(window="centre").corners(Place((3, 2)), 3, np.random.default_rng(0)),
+        STILL.corners(Place((3, 2)), 0, np.random.default_rng(0)),
     ):
         assert none is None

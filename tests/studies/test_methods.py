@@ -252,7 +252,8 @@ def test_a_run_folder_of_another_recipe_is_not_scored_as_this_one(study: Callabl
 
 def test_without_names_all_recipes_for_patches_that_start_from_nothing_are_chosen() -> None:
     chosen = {recipe.name for recipe in choose_recipes((), MethodsSetup(20000))}
-    assert set(RECIPES) - chosen == {"adapt", "sdgmnet_finetune", "embedding_lifted", "embedding_lifted_gor"}
+    images = {"embedding_lifted", "embedding_lifted_gor", "embedding_images", "embedding_images_gor"}
+    assert set(RECIPES) - chosen == {"adapt", "sdgmnet_finetune", *images}
 
 
 def test_all_recipes_of_papers_are_chosen_as_published() -> None:

@@ -52,7 +52,7 @@ def study() -> None:
         "keypatch study methods --data embedded --pairs 20000 --recipe hynet",
     ),
 )
-@options_of(without=("checkpoint_seconds", "tensorboard", "keep"), conditions=Conditions())
+@options_of(without=("checkpoint_seconds", "tensorboard", "keep", "keep_every"), conditions=Conditions())
 def methods(
     data: TrainingData,
     pairs: Annotated[int, typer.Option(help="Training budget of every recipe, in pairs.")],
@@ -70,7 +70,7 @@ def methods(
     seed: Annotated[list[int] | None, typer.Option(help="Random seed; may be repeated. Default: 0.")] = None,
     batch: Annotated[int, typer.Option(help="Pairs per batch, for every recipe.")] = 256,
     settings: OfEveryRecipe = None,
-    as_published: AsPublished = False,
+    published: AsPublished = False,
     dry: Dry = False,
 ) -> None:
     """Train recipes on the same data, batch and budget, and score them. After Ctrl-C, run it again to resume."""
@@ -79,7 +79,7 @@ def methods(
     with ProgressBar() as progress:
         table = study_methods(
             data,
-            MethodsSetup(pairs, batch, tuple(seed or (0,)), tuple(settings or ()), as_published),
+            MethodsSetup(pairs, batch, tuple(seed or (0,)), tuple(settings or ()), published),
             out,
             conditions,
             recipes=recipe or (),
@@ -101,7 +101,7 @@ def methods(
         "keypatch study sweep hynet --vary pairs=999,9999 --data embedded --seeds 0,1",
     ),
 )
-@options_of(without=("checkpoint_seconds", "tensorboard"), conditions=Conditions())
+@options_of(without=("checkpoint_seconds", "tensorboard", "keep_every"), conditions=Conditions())
 def sweep(
     recipes: Annotated[list[str], typer.Argument(help="Names from `keypatch list recipes`, or recipe.toml files.")],
     data: TrainingData,
@@ -126,7 +126,7 @@ def sweep(
         float | None, typer.Option(help="Do not train but score on this share of the training points, such as 0.1.")
     ] = None,
     settings: OfEveryRecipe = None,
-    as_published: AsPublished = False,
+    published: AsPublished = False,
     dry: Dry = False,
 ) -> None:
     """Train recipes with varied fields, and score them. After Ctrl-C, run it again to resume."""
@@ -143,7 +143,7 @@ def sweep(
             pairs=pairs,
             seeds=parse_seeds(seeds),
             settings=settings or (),
-            published=as_published,
+            published=published,
             tests=test or (),
             hpatches=hpatches,
             split=split,
@@ -276,7 +276,7 @@ def ubc(
         "keypatch study paper hynet-table-3 --data embedded --pairs 2000",
     ),
 )
-@options_of(without=("checkpoint_seconds", "tensorboard", "keep"), conditions=Conditions())
+@options_of(without=("checkpoint_seconds", "tensorboard", "keep", "keep_every"), conditions=Conditions())
 def paper(
     conditions: Conditions,
     name: Annotated[

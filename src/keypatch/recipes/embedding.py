@@ -47,4 +47,4 @@ RECIPES = (
 
 # Where the text differs from the recipe above: `--as-published`.
 _TEXT = ("optimizer.lr=0.0001",)  # for a network that was trained before
-PUBLISHED = {"embedding_lifted": _TEXT, "embedding_lifted_gor": _TEXT}
+PUBLISHED = {recipe.name: _TEXT for recipe, _ in RECIPES}

@@ -161,7 +161,7 @@ def _relight(patches: Tensor, gain: Floats, offset: Floats) -> Tensor:
     """Patches (n, views, [3,] side, side) with the contrast about their mean and the brightness of (n, views)."""
     pixels = patches.float()
     each = (*gain.shape, *[1] * (pixels.ndim - 2))
-    times, plus = (torch.from_numpy(of.reshape(each)).to(patches.device, torch.float32) for of in (gain, offset))
+    times, plus = (torch.from_numpy(of.reshape(each).copy()).to(patches.device, torch.float32) for of in (gain, offset))
     mean = pixels.mean(tuple(range(2, pixels.ndim)), keepdim=True)
     return ((pixels - mean) * times + mean + plus).clamp(0, 255)
 
