@@ -365,7 +365,8 @@ def test_the_page_of_a_sweep_has_its_arms_in_the_order_of_their_values(tmp_path:
     assert [line.varied["loss.alpha"] for line in lines_in_order(table)] == ["2", "2", "10", "10"]
     write_study_page(tmp_path / "table.md", table)
     page = (tmp_path / "table.md").read_text()
-    assert "4 arms trained on castle, each for 44,953,600 pairs in batches of 512. Seeds: 0, 1." in page
+    assert "4 arms trained on castle, each for 44,953,600 pairs in batches of 512." in page
+    assert "Recipes: with our detector noise (1). Seeds: 0, 1." in page
     assert page.index("| hynet loss.alpha=2 optimizer.lr=0.001 |") < page.index("| hynet loss.alpha=10")
     assert "published" not in page
 
