@@ -16,6 +16,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 import keypatch
+from keypatch import parts
 from keypatch.cli.main import run
 from keypatch.errors import DataError, Interrupted
 from keypatch.networks import NETWORKS
@@ -80,6 +81,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         patch.setattr(sys, "path", [*sys.path])
+        patch.setattr(parts, "_PLUGINS", [*parts._PLUGINS])  # which workers of later tests would run
         patch.setitem(sys.modules, "torchvision", ModuleType("torchvision"))
         patch.setitem(sys.modules, "torchvision.models", models)
         for words in commands:
