@@ -38,10 +38,10 @@ def table(rows: Sequence[Row], seconds: Scores, fitness: Mapping[str, Scores], t
     every = list(rows[0].planes) if rows else []
     reported = [name for name in every if name not in tuning_planes]
     parts = {
-        f"Planes: {', '.join(reported)}": _planes(rows, reported),
-        "Planes: all": _planes(rows, every),
-        "Poses: AUC " + " / ".join(map(str, DEGREES)): _poses(rows),
-        "Wide pairs: solved": _wide(rows),
+        f"Planes: {', '.join(reported)}": _planes(rows, reported) if reported else "",
+        "Planes: all": _planes(rows, every) if every else "",
+        "Poses: AUC " + " / ".join(map(str, DEGREES)): _poses(rows) if rows and rows[0].poses else "",
+        "Wide pairs: solved": _wide(rows) if rows and rows[0].wide else "",
         "Seconds": _seconds(rows, seconds),
         "Tuning scenes: mean area to 5": _fitness(fitness),
     }

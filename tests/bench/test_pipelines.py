@@ -31,6 +31,7 @@ from pipelines import (
     Contestant,
     KeptPipeline,
     Study,
+    keep_ways,
     make_contestants,
     measure_seconds,
     neighbours,
@@ -48,6 +49,7 @@ from keypatch.zoo import load
 
 PHOTO = np.ascontiguousarray(skimage.data.camera()[:240, 100:400])
 MUTUAL, STRICT = neighbours(), neighbours(ratio=0.3)
+CASTLE = Path(SCENES[0]).name
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,7 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         softer = cv2.GaussianBlur(moved, (0, 0), 0.4 * number)  # else matches would be equal
         Image.fromarray(np.asarray(softer)).save(plane / f"img{number}.png")
         (plane / f"H_1_{number}").write_text(f"1 0 {6 * (number - 1)} 0 1 0 0 0 1") if number > 1 else None
-    for scene in (*(tmp_path / "strecha" / name for name in SCENES), tmp_path / "photos" / "row"):
+    for scene in (*(tmp_path / name for name in SCENES), tmp_path / "photos" / "row"):
         for folder in ("images", "cameras"):
             (scene / folder).mkdir(parents=True)
         for number in range(3):
@@ -128,13 +130,13 @@ def test_what_is_there_is_not_computed_again(data: Path) -> None:
     assert len(pipeline.seen) == 13
     strict = study(data).row(contestant(pipeline), STRICT)
     assert len(pipeline.seen) == 13, "another matcher describes nothing anew"
-    assert strict.poses[SCENES[0]]["count.matches"] < first.poses[SCENES[0]]["count.matches"]
+    assert strict.poses[CASTLE]["count.matches"] < first.poses[CASTLE]["count.matches"]
 
 
 def test_a_result_of_another_matcher_threshold_or_data_is_made_again(
     data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    scene, said = data / "strecha" / SCENES[0], list[str]()
+    scene, said = data / SCENES[0], list[str]()
     kept = KeptPipeline(Counted(), data / "out", said.append)
 
     def made(matcher: NeighbourMatcher = MUTUAL, seeds: tuple[int, ...] = SEEDS) -> bool:
@@ -153,7 +155,7 @@ def test_a_result_of_another_matcher_threshold_or_data_is_made_again(
     photo.write_bytes((scene / "images" / "2.png").read_bytes())
     with pytest.raises(DataError, match=r"1\.png in .* is a different photo"):
         made()
-    (data / "out" / f"counted-{BUDGET}" / f"{SCENES[0]}.h5").unlink()
+    (data / "out" / f"counted-{BUDGET}" / f"{CASTLE}.h5").unlink()
     assert made() and not made()
     [plane] = read_planar_sequences(data / "oxford")
     first = kept.plane(plane, MUTUAL).scores["mma1"]
@@ -185,6 +187,24 @@ def test_the_best_matcher_of_each_kind_is_chosen_on_the_tuning_photos_alone(data
     assert {path.name.split("-")[0] for path in (data / "out" / f"counted-{BUDGET}").glob("*.json")} == {"plane", "row"}
 
 
+def test_ways_are_taken_by_kind_or_by_name() -> None:
+    kept = keep_ways(WAYS, ["mutual", "ratio 0.9"])
+    assert {kind: [way.name for way in some] for kind, some in kept.items()} == {
+        "mutual": ["mutual"],
+        "ratio": ["ratio 0.9"],
+    }
+
+
+def test_poses_of_one_scene_alone(data: Path) -> None:
+    pipeline = Counted()
+    alone = Study(data, data / "out", scenes=["photos/row"], parts=["poses"], say=silent)
+    row = alone.row(contestant(pipeline), MUTUAL)
+    assert list(row.poses) == ["row"] and not row.planes and not row.wide
+    assert len(pipeline.seen) == 3
+    text = table([row], {}, {}, [])
+    assert "Poses" in text and "Planes" not in text and "Wide" not in text
+
+
 def test_matchers_are_named_by_what_they_do() -> None:
     names = [matcher.name for kind in WAYS.values() for matcher in kind]
     assert len(set(names)) == len(names)
@@ -201,7 +221,7 @@ def test_matchers_are_named_by_what_they_do() -> None:
 
 
 def test_pipelines_take_turns_and_the_first_photo_is_a_rehearsal(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    scene = read_posed_scene(data / "strecha" / SCENES[0])
+    scene = read_posed_scene(data / SCENES[0])
     seen: list[tuple[str, int]] = []
     one, two = contestant(Counted("one", seen=seen)), contestant(Counted("two", 4096, seen=seen))
     clock = iter(range(1000))
