@@ -18,6 +18,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -284,7 +285,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--peers", type=Path, nargs="*", default=[], help="more folders of published weights")
-    parser.add_argument("--only", nargs="+", default=[""], help="pipelines whose name has one of these words in it")
+    parser.add_argument("--only", nargs="+", default=["*"], help='names of pipelines, such as "aliked-*"')
     parser.add_argument("--descriptors", nargs="+", default=[SHIPPED], help="ours, at every budget: names, run folders")
     parser.add_argument("--ways", nargs="+", help="kinds or names of matchers, instead of all")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS, help="what to report on")
@@ -302,7 +303,7 @@ def main() -> None:
     contestants = [
         replace(each, ways=keep_ways(each.ways, arguments.ways)) if arguments.ways else each
         for each in make_contestants([arguments.data / "peers", *arguments.peers], arguments.descriptors)
-        if any(word in each.name for word in arguments.only)
+        if any(fnmatchcase(each.name, pattern) for pattern in arguments.only)
     ]
     matchers = {each: study.choose(each) for each in contestants}
     rows = [study.row(each, matcher) for each, chosen in matchers.items() for matcher in chosen]
