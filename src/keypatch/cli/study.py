@@ -317,7 +317,7 @@ def paper(
         list[str] | None,
         typer.Option("--set", metavar="PATH=VALUE", help="Set a field of every recipe."),
     ] = None,
-    as_published: Annotated[
+    published: Annotated[
         bool,
         typer.Option(
             "--as-published/--as-recipe", help="Train what the papers print, without detector noise, or our recipes."
@@ -339,7 +339,7 @@ def paper(
         made = study_paper(
             name,
             data or (),
-            PaperSetup(pairs, batch, tuple(seed or (0,)), tuple(settings or ()), as_published),
+            PaperSetup(pairs, batch, tuple(seed or (0,)), tuple(settings or ()), published),
             out,
             conditions,
             tests=test or (),

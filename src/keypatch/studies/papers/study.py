@@ -47,7 +47,7 @@ SHARES_OF |= dict.fromkeys(("similarity", "angles", "statistics", *ON_PHOTOS), (
 class PaperSetup(CheckedFields):
     """How the rows of a plan are trained.
 
-    >>> kp.PaperSetup(pairs=60_000, batch=256).as_published
+    >>> kp.PaperSetup(pairs=60_000, batch=256).published
     True
     """
 
@@ -55,7 +55,7 @@ class PaperSetup(CheckedFields):
     batch: int | None = option(None, "Pairs per batch, unless the plan varies it; none: each recipe's own.", least=1)
     seeds: tuple[int, ...] = option((0,), "Random seed; may be repeated. Every row is trained once per seed.")
     settings: tuple[str, ...] = option((), "Set a field of every recipe.")
-    as_published: bool = option(True, "Train what the papers print, without detector noise; otherwise our recipes.")
+    published: bool = option(True, "Train what the papers print, without detector noise; otherwise our recipes.")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -151,9 +151,9 @@ class _Work:
         recipe, batch = row.recipe, self.setup.batch
         own = RECIPES[recipe.name].sampler.pairs == recipe.sampler.pairs  # a batch that the plan varies stays
         settings = ([f"sampler.pairs={batch}"] if batch is not None and own else []) + list(self.setup.settings)
-        if self.setup.as_published and recipe.name in PUBLISHED:
+        if self.setup.published and recipe.name in PUBLISHED:
             recipe = as_published(recipe)
-        elif self.setup.as_published:
+        elif self.setup.published:
             recipe = apply_settings(recipe, ["augment.detector_noise=0"], TYPES)
         try:
             recipe = apply_settings(recipe, settings, TYPES)
