@@ -160,6 +160,8 @@ class NeighbourMatcher:
     @property
     def name(self) -> str:
         matching = self.matching
+        if matching == Matching():
+            return "default"
         changed = () if matching.filter is None else asdict(matching.filter).items() - asdict(AdaLAM()).items()
         parts = {
             " ".join(["AdaLAM", *(f"{name}={value:g}" for name, value in sorted(changed))]): matching.filter,
