@@ -288,7 +288,9 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", default=["*"], help='names of pipelines, such as "aliked-*"')
     parser.add_argument("--descriptors", nargs="+", default=[SHIPPED], help="ours, at every budget: names, run folders")
     parser.add_argument("--ways", nargs="+", help="kinds or names of matchers, instead of all")
-    parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS, help="what to report on")
+    parser.add_argument(
+        "--parts", nargs="*", choices=PARTS, default=PARTS, help="what to report on; none: seconds alone"
+    )
     parser.add_argument("--scenes", nargs="+", default=SCENES, help="scenes of $DATA whose poses to report")
     parser.add_argument("--seconds", type=int, default=0, metavar="N", help="measure seconds over N photographs")
     parser.add_argument(

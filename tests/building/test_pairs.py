@@ -75,6 +75,11 @@ def test_a_method_that_describes_nothing_takes_no_workers(photos: Path, tmp_path
         kp.build(photos, tmp_path / "out", "homographies", parallel=kp.Parallel(workers=2))
 
 
+def test_pairs_are_not_mapped(photos: Path, tmp_path: Path) -> None:
+    with pytest.raises(KeypatchError, match="^--share-camera has no effect with --method pairs"):
+        kp.build(photos, tmp_path / "set", "pairs", mapping=kp.Mapping(share_camera=True))
+
+
 def test_a_held_out_part_is_a_whole_pair(views: Path, tmp_path: Path) -> None:
     made = kp.build(views, tmp_path / "out", "pairs", kp.Building(held_out=0.5), **QUICK)
     images = {part: {source["name"][0] for source in card["sources"]} for part, card in made.cards.items()}

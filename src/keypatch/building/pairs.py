@@ -61,7 +61,7 @@ class PhotoPairs(CheckedFields):
 
     least_photos: ClassVar[int] = 2
     side: ClassVar[float] = SIDE
-    unused: ClassVar[frozenset[str]] = frozenset()
+    unused: ClassVar[frozenset[str]] = frozenset({"mapping"})
 
     def find(self, work: Work) -> Found:
         """The verified matches, or with `aligned` the keypoints of either photo and where the other shows them."""
