@@ -32,45 +32,31 @@ from keypatch.training import Recipe
 from keypatch.training.recipe import TYPES
 from keypatch.training.recipe_files import read_recipe
 
-# By paper, each recipe with a line that says what it is.
-PAPERS: dict[str, tuple[tuple[Recipe, str], ...]] = {
-    "AdaSample (Zhang et al., 2019)": adasample.RECIPES,
-    "DOAP (He et al., CVPR 2018)": doap.RECIPES,
-    "Dynamic soft margin (Zhang and Rusinkiewicz, ICCV 2019)": dynamic_margin.RECIPES,
-    "HardNet (Mishchuk et al., NeurIPS 2017)": hardnet.RECIPES,
-    "HyNet (Tian et al., NeurIPS 2020)": hynet.RECIPES,
-    "Image embedding, lifted structure (Song et al., CVPR 2016) with GOR": embedding.RECIPES,
-    "L2-Net (Tian et al., CVPR 2017)": l2net.RECIPES,
-    "Scale-aware triplet networks (Keller et al., CVPR 2018)": scale_aware.RECIPES,
-    "SDGMNet (Ma and Deng, 2021)": sdgmnet.RECIPES,
-    "Spread-out descriptors, GOR (Zhang et al., ICCV 2017), and its base losses": gor.RECIPES,
-    "Small network": small.RECIPES,
-    "SOSNet (Tian et al., CVPR 2019)": sosnet.RECIPES,
-    "Parts of several papers": combinations.RECIPES,
-    "TFeat (Balntas et al., BMVC 2016)": tfeat.RECIPES,
-    "Fine-tuning": adapt.RECIPES,
+_FILES = {
+    "AdaSample (Zhang et al., 2019)": adasample,
+    "DOAP (He et al., CVPR 2018)": doap,
+    "Dynamic soft margin (Zhang and Rusinkiewicz, ICCV 2019)": dynamic_margin,
+    "HardNet (Mishchuk et al., NeurIPS 2017)": hardnet,
+    "HyNet (Tian et al., NeurIPS 2020)": hynet,
+    "Image embedding, lifted structure (Song et al., CVPR 2016) with GOR": embedding,
+    "L2-Net (Tian et al., CVPR 2017)": l2net,
+    "Scale-aware triplet networks (Keller et al., CVPR 2018)": scale_aware,
+    "SDGMNet (Ma and Deng, 2021)": sdgmnet,
+    "Spread-out descriptors, GOR (Zhang et al., ICCV 2017), and its base losses": gor,
+    "Small network": small,
+    "SOSNet (Tian et al., CVPR 2019)": sosnet,
+    "Parts of several papers": combinations,
+    "TFeat (Balntas et al., BMVC 2016)": tfeat,
+    "Fine-tuning": adapt,
 }
+# By paper, each recipe with a line that says what it is.
+PAPERS: dict[str, tuple[tuple[Recipe, str], ...]] = {paper: file.RECIPES for paper, file in _FILES.items()}
 RECIPES: dict[str, Recipe] = table(
     "recipe", {recipe.name: recipe for recipes in PAPERS.values() for recipe, _ in recipes}
 )
 # By recipe, the settings that turn it into what its paper prints; of others nothing was published.
 PUBLISHED: Mapping[str, tuple[str, ...]] = {
-    name: settings
-    for paper in (
-        adasample,
-        doap,
-        dynamic_margin,
-        embedding,
-        gor,
-        hardnet,
-        hynet,
-        l2net,
-        scale_aware,
-        sdgmnet,
-        sosnet,
-        tfeat,
-    )
-    for name, settings in paper.PUBLISHED.items()
+    name: settings for file in _FILES.values() for name, settings in getattr(file, "PUBLISHED", {}).items()
 }
 
 
