@@ -6,7 +6,7 @@ import cv2
 import numpy as np
 import pytest
 from PIL import Image
-from room_fixtures import QUICK, K, Room
+from room_fixtures import K, Room
 from skimage import data
 
 import keypatch as kp
@@ -16,7 +16,7 @@ from keypatch.geometry import apply_homography
 from keypatch.images import Photo
 from keypatch.matching.matches import Matches
 
-SMALL = {"describer": "rootsift", "extraction": kp.Extraction(keypoints=600)}
+SMALL = {"describer": "rootsift", "extraction": kp.Extraction(keypoints=900)}
 MOTION = np.array([[1.01, 0.015, 4.0], [-0.012, 0.99, -3.0], [0, 0, 1]])  # x_b ~ MOTION x_a
 NONE = Matches(np.empty((0, 2)), np.empty(0))
 
@@ -41,7 +41,7 @@ def views(room: Room, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_verified_matches_become_classes_of_two(views: Path, room: Room, tmp_path: Path) -> None:
-    made = kp.build(views, tmp_path / "out", "pairs", **QUICK)
+    made = kp.build(views, tmp_path / "out", "pairs", **SMALL)
     patches = kp.open_patches(made.folder)
     view = np.array([1, 2, 4, 5])[patches.image_id]
     assert np.array_equal(np.unique(patches.point_id, return_counts=True)[1], np.full(len(patches) // 2, 2))
@@ -62,7 +62,7 @@ def test_verified_matches_become_classes_of_two(views: Path, room: Room, tmp_pat
 def test_workers_build_the_same_set(views: Path, tmp_path: Path) -> None:
     alone, both = (
         kp.open_patches(
-            kp.build(views, tmp_path / str(workers), "pairs", **QUICK, parallel=kp.Parallel(workers=workers)).folder
+            kp.build(views, tmp_path / str(workers), "pairs", **SMALL, parallel=kp.Parallel(workers=workers)).folder
         )
         for workers in (1, 2)
     )
@@ -81,14 +81,14 @@ def test_pairs_are_not_mapped(photos: Path, tmp_path: Path) -> None:
 
 
 def test_a_held_out_part_is_a_whole_pair(views: Path, tmp_path: Path) -> None:
-    made = kp.build(views, tmp_path / "out", "pairs", kp.Building(held_out=0.5), **QUICK)
+    made = kp.build(views, tmp_path / "out", "pairs", kp.Building(held_out=0.5), **SMALL)
     images = {part: {source["name"][0] for source in card["sources"]} for part, card in made.cards.items()}
     assert sorted(map(sorted, images.values())) == [["1"], ["2"]]
 
 
 def test_a_photo_in_two_pairs_gives_a_point_one_number(room: Room, tmp_path: Path) -> None:
     (tmp_path / "pairs.txt").write_text("1.png 2.png\n2.png 3.png\n")
-    made = kp.build(room.photos, tmp_path / "out", "pairs", kp.Building(pairs=tmp_path / "pairs.txt"), **QUICK)
+    made = kp.build(room.photos, tmp_path / "out", "pairs", kp.Building(pairs=tmp_path / "pairs.txt"), **SMALL)
     patches = kp.open_patches(made.folder)
     sizes = np.unique(patches.point_id, return_counts=True)[1]
     assert set(sizes.tolist()) == {2, 3} and (sizes == 3).sum() > 50
@@ -159,4 +159,4 @@ def test_aligned_photos_are_cut_at_the_same_places(invert: bool, tmp_path: Path)
 
 def test_matches_must_be_verified(views: Path, tmp_path: Path) -> None:
     with pytest.raises(KeypatchError, match="Matching needs a model"):
-        kp.build(views, tmp_path / "out", "pairs", matching=kp.Matching(model=None), **QUICK)
+        kp.build(views, tmp_path / "out", "pairs", matching=kp.Matching(model=None), **SMALL)
