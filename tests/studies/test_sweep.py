@@ -319,6 +319,18 @@ def test_a_dry_sweep_counts_runs_pairs_and_hours_and_writes_nothing(
     assert table.cost.sentence().startswith("6 runs, 768 pairs, about ")
 
 
+def test_rows_alone_are_enough_to_go_on(sweep: Callable[..., Table], tmp_path: Path) -> None:
+    """What a study keeps in version control: neither runs nor held-out patches."""
+    done = sweep(vary=["loss.margin=1"], held_out=0.25)
+    for part in ("runs", "held-out"):
+        shutil.rmtree(tmp_path / "study" / part)
+    cost = sweep(dry=True, held_out=0.25).cost
+    assert cost is not None and [arm.label for arm in cost.arms] == ["hardnet loss.margin=0.5"]
+    again = sweep(held_out=0.25)
+    assert not (tmp_path / "study/runs/hardnet loss.margin=1-0").exists()
+    assert [line.rows[0] for line in again.lines if line.label == done.lines[0].label] == [done.lines[0].rows[0]]
+
+
 def test_the_rates_of_finished_rows_are_taken_for_what_is_left(
     sweep: Callable[..., Table], monkeypatch: pytest.MonkeyPatch
 ) -> None:
