@@ -17,7 +17,7 @@ from keypatch.patches.phototour import find_pair_lists, write_phototour
 from keypatch.recipes import as_published
 from keypatch.recipes.scale_aware import SCALE_AWARE
 from keypatch.settings import apply_settings
-from keypatch.studies.papers import weights
+from keypatch.studies.papers import photos, weights
 from keypatch.studies.papers.catalogue import PLANS
 from keypatch.studies.papers.ours import NOT_RUN
 from keypatch.studies.papers.page import PaperPage
@@ -218,6 +218,42 @@ def test_models_are_made_of_photographs(sets: list[Path], small_set: Path, tmp_p
         "gendarmenmarkt",
     ]
     assert (tmp_path / "results").exists()
+
+
+@pytest.fixture
+def posed(shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Five photos of entry-P10 with their cameras, to be described by 300 and 500 keypoints."""
+    monkeypatch.setattr(photos, "BUDGETS", {"2k": 300, "8k": 500})
+    for part in ("images", "cameras"):
+        (tmp_path / "posed/entry" / part).mkdir(parents=True)
+        for file in sorted((shared / "data/strecha/entry-P10" / part).iterdir())[:5]:
+            shutil.copy(file, tmp_path / "posed/entry" / part)
+    return tmp_path / "posed"
+
+
+@pytest.mark.slow
+def test_poses_are_scored_in_both_tasks_with_both_budgets(
+    sets: list[Path], small_set: Path, posed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("pycolmap")
+    plan = PLANS["sdgmnet-table-3"]
+    monkeypatch.setitem(PLANS, "sdgmnet-table-3", replace(plan, rows=(plan.rows[0], plan.rows[-1])))
+    page = make("sdgmnet-table-3", sets[0], tmp_path / "out", tests=[small_set], poses=posed)
+    whole(page, tmp_path / "out")
+    (grid,) = page.made.grids
+    assert all(0 <= float(cell) <= 100 for row in grid.rows for cell in row[1:6])
+    assert len(list((tmp_path / "out/results").glob("*.json"))) == 8
+
+
+@pytest.mark.slow
+def test_poses_are_scored_along_the_margins(
+    sets: list[Path], small_set: Path, posed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = PLANS["sdgmnet-fig-6a"]
+    monkeypatch.setitem(PLANS, "sdgmnet-fig-6a", replace(plan, rows=plan.rows[:2]))
+    page = make("sdgmnet-fig-6a", sets[0], tmp_path / "out", tests=[small_set], poses=posed)
+    (grid,) = [each for each in page.made.grids if each.title.startswith("Stereo")]
+    assert len(grid.rows) == 2 and all(0 <= float(row[1]) <= 100 for row in grid.rows)
 
 
 def test_wrong_input_is_refused_in_a_sentence(sets: list[Path], tmp_path: Path) -> None:
