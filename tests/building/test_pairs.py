@@ -76,7 +76,7 @@ def test_a_method_that_describes_nothing_takes_no_workers(photos: Path, tmp_path
 
 
 def test_pairs_are_not_mapped(photos: Path, tmp_path: Path) -> None:
-    with pytest.raises(KeypatchError, match="^--share-camera has no effect with --method pairs"):
+    with pytest.raises(KeypatchError, match=r"^--share-camera has no effect with --method pairs"):
         kp.build(photos, tmp_path / "set", "pairs", mapping=kp.Mapping(share_camera=True))
 
 

@@ -132,7 +132,8 @@ def poses(ours: Ours, photos: Photos, folder: Path, conditions: Conditions, prog
     for row in ours.plan.rows:
         own = [found[row.label, each].scores["maa10"] if (row.label, each) in found else None for each in columns]
         texts = [NOT_RUN if value is None else text_of("maa10", value) for value in own]
-        mean = NOT_RUN if None in own else text_of("maa10", float(np.mean(own)))
+        known = [value for value in own if value is not None]
+        mean = text_of("maa10", float(np.mean(known))) if known else NOT_RUN
         printed = {f"{each.benchmark} {'8k' if '8k' in each.data else '2k'}": each.value for each in row.figures}
         theirs = [printed.get(each, "") for each in (*columns, "stereo and multiview 2k")]
         rows.append((row.label, *texts, mean, *theirs))
