@@ -137,11 +137,13 @@ def main() -> None:
     command = "python bench/doctor_table.py --out docs/results/doctor.md" + (" --data $DATA" if arguments.data else "")
     page = [
         "# How often the doctor is right",
-        f"Made by `{command}`. Photos: {names}; none of them was looked at when the doctor's thresholds were chosen "
-        "(that was on astronaut, coffee, camera, graf, entry, sceaux). Faults are planted with plain h5py, numpy and "
-        "pycolmap (`bench/planting.py`); a verdict is right if it names every planted fault and nothing else. OpenCV's "
-        "default has a bias of its own, a quarter pixel. Of ORB's corners and of random places the right verdict is "
-        '"cannot tell".',
+        "This page tests the doctor on feature files with planted faults. A verdict is right if it names every planted "
+        f"fault and nothing else.\nMade by `{command}`.",
+        f"- Photos: {names}. None of them was looked at when the doctor's thresholds were chosen; those were chosen on "
+        "astronaut, coffee, camera, graf, entry, sceaux.\n"
+        "- Faults are planted with plain h5py, numpy and pycolmap (`bench/planting.py`).\n"
+        "- OpenCV's default has a bias of its own, a quarter pixel.\n"
+        '- For ORB\'s corners and for random places the right verdict is "cannot tell".',
         table(cases),
         *(["Not right:", "\n".join(wrong)] if wrong else []),
     ]
