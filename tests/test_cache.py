@@ -84,7 +84,7 @@ def test_a_user_without_a_home_has_a_private_cache_in_the_temporary_folder(
     with hold_kept_folder("sfm", "a", "Matches") as kept:
         assert kept == folder / "sfm" / "a"
     folder.chmod(0o777)
-    with pytest.raises(KeypatchError, match=r"is open to others\. Set KEYPATCH_CACHE"):
+    with pytest.raises(KeypatchError, match=r"is open to other users\. Set KEYPATCH_CACHE"):
         cache_folder()
     monkeypatch.setenv("KEYPATCH_CACHE", "~/mine")
     with pytest.raises(KeypatchError, match="KEYPATCH_CACHE is ~/mine, but you have no home folder"):

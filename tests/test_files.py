@@ -262,8 +262,8 @@ def test_an_older_number_of_a_format_is_read(number: object) -> None:
         ({"format": "keypatch-cake"}, "has no format number"),
         ({"format": "keypatch-cake", "format_number": -1}, "has no format number"),
         ({"format": "keypatch-pie", "format_number": 1}, r"not a recipe of a cake \(its format is keypatch-pie\)\.$"),
-        ({}, "not a recipe of a cake of keypatch"),
-        ([1], "not a recipe of a cake of keypatch"),
+        ({}, "not a recipe of a cake written by keypatch"),
+        ([1], "not a recipe of a cake written by keypatch"),
     ],
 )
 def test_another_format_and_a_newer_number_are_refused(head: object, message: str) -> None:
@@ -297,7 +297,7 @@ def test_json_that_cannot_be_used_is_told_in_a_sentence(tmp_path: Path, text: st
         (RuntimeError("two\n  lines."), "a.txt is not a readable list (two lines). REMEDY"),
         (KeyError(), "a.txt is not a readable list (KeyError). REMEDY"),
         (EOFError(), "a.txt is not a readable list (it ends too early). REMEDY"),
-        (MemoryError(), "a.txt is not a readable list (it needs more memory than there is). REMEDY"),
+        (MemoryError(), "a.txt is not a readable list (it needs more memory than is available). REMEDY"),
         (RecursionError("x"), "a.txt is not a readable list (it is nested too deeply). REMEDY"),
         (struct.error("x" * 500), "a.txt is not a readable list (...). REMEDY"),
         (KeypatchError("The sigma is 0."), "a.txt: The sigma is 0."),

@@ -258,7 +258,7 @@ def test_nothing_to_describe_is_told(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=re.escape(f"There is no image, folder or list {tmp_path / 'x'}")):
         find_photos([tmp_path / "x"])
     (tmp_path / "list.txt").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(DataError, match="not a text in UTF-8"):
+    with pytest.raises(DataError, match="not UTF-8 text"):
         find_photos([tmp_path / "list.txt"])
 
 
@@ -317,7 +317,7 @@ def test_photos_that_a_tag_turns_are_named_with_it(tmp_path: Path) -> None:
     (tmp_path / "text.jpg").write_text("no photo")
     assert turned_sentence({"a": 1, "text.jpg": tmp_path / "text.jpg"}) == turned_sentence({}) == ""
     told = turned_sentence({"a": 6, "b": 1, "c": 6, "d": 8})
-    assert told.startswith("Turned by an EXIF tag: 3 of 4 photos, a (6), c (6), d (8). ")
+    assert told.startswith("Rotated by an EXIF tag: 3 of 4 photos, a (6), c (6), d (8). ")
     assert turned_sentence(dict.fromkeys(map(str, range(12)), 3)).count("(3)") == 10
 
 
@@ -383,7 +383,7 @@ def test_without_its_extra_a_heic_is_refused_with_one_sentence(tmp_path: Path, m
     for name in ("a.heic", "a.jpg"):
         (tmp_path / name).write_bytes(HEIC + bytes(100))
         sentence = (
-            rf"{name} is in the format HEIF, which is not read yet: pip install 'keypatch\[heif\]', or convert it"
+            rf"{name} is in the format HEIF, which cannot be read yet: pip install 'keypatch\[heif\]', or convert it"
         )
         for read in (read_photo, read_header, check_photo, read_colours):
             with pytest.raises(DataError, match=sentence):

@@ -4,7 +4,7 @@
 >>> describer = kp.load("hynet-notredame")              # a name, run folder, checkpoint or published file
 >>> features = kp.extract("a.jpg", describer)           # a path, a PIL image or an array
 >>> matches = kp.match("a.jpg", "b.jpg")                # kp.Matching(model="E") for the relative pose
->>> matches.save("matches.png")                         # a notebook shows the picture by itself
+>>> matches.save("matches.png")                         # a notebook shows the picture automatically
 
 Images       load, extract, match, draw; Extraction, Matching, AdaLAM, Camera, Features, ImageMatches, RelativePose,
              Keypoints
@@ -17,8 +17,8 @@ Scores       evaluate, load_result, compare, report, study_methods, study_paper,
 Elsewhere    export; Exporting, Exported
 Help         inspect, examine, list_names, quickstart
 
-These names are the whole public interface. Each is loaded when it is first used, so that importing keypatch costs
-nothing and does not import torch.
+These names are the whole public interface. Each is loaded on first use, so importing keypatch is instant and does
+not import torch.
 """
 
 from importlib import import_module

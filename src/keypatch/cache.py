@@ -49,12 +49,16 @@ def cache_folder() -> Path:
             return usual
     except RuntimeError:  # "~" of a user without one
         if chosen:
-            raise KeypatchError(f"KEYPATCH_CACHE is {chosen}, but you have no home folder. Write it out.") from None
+            raise KeypatchError(
+                f"KEYPATCH_CACHE is {chosen}, but you have no home folder. Write the full path."
+            ) from None
     folder = Path(tempfile.gettempdir()) / f"keypatch-{os.geteuid()}"
     with suppress(OSError):
         folder.mkdir(0o700)
     if folder.exists() and not is_private(folder):
-        raise KeypatchError(f"You have no home folder, and {folder} is open to others. Set KEYPATCH_CACHE to a folder.")
+        raise KeypatchError(
+            f"You have no home folder, and {folder} is open to other users. Set KEYPATCH_CACHE to a folder of your own."
+        )
     return folder
 
 
@@ -209,11 +213,11 @@ def private_folder(kind: str) -> Path:
     folder.mkdir(0o700, parents=True, exist_ok=True)
     if not is_private(folder):
         warnings.warn(
-            f"{folder} is not closed to other users, so no code is loaded from it. Remove it, or set KEYPATCH_CACHE to "
-            "a folder of your own.",
+            f"{folder} is open to other users, so no code is loaded from it. Remove it, or set KEYPATCH_CACHE to a "
+            "folder of your own.",
             stacklevel=2,
         )
-        raise PermissionError(f"{folder} is not closed to other users.")
+        raise PermissionError(f"{folder} is open to other users.")
     return folder
 
 

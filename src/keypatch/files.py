@@ -42,9 +42,9 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what spreadsheets take for the be
 CUT_OFF = "It may be cut off: write or copy it again."
 _FAULTS = {
     EOFError: "it ends too early",
-    MemoryError: "it needs more memory than there is",
+    MemoryError: "it needs more memory than is available",
     RecursionError: "it is nested too deeply",
-    UnicodeDecodeError: "it is not a text in UTF-8",
+    UnicodeDecodeError: "it is not UTF-8 text",
 }
 _LONGEST_FAULT = 200  # characters of a library's message
 
@@ -98,7 +98,7 @@ class Format:
         """Raises DataError, naming the source, if this is another format or a newer number."""
         if not self.is_of(head):
             found = head.get("format") if isinstance(head, Mapping) else None
-            other = f"(its format is {found})" if found else "of keypatch"
+            other = f"(its format is {found})" if found else "written by keypatch"
             raise DataError(f"{source} is not a {self.title} {other}.")
         self.check_number(cast(Mapping[str, Any], head).get("format_number"), source)
 
@@ -268,7 +268,7 @@ def lock(path: Path, holder: str) -> Iterator[None]:
         guard.acquire()
     except Timeout as error:
         raise KeypatchError(
-            f"{holder} is being written by another process. Wait until it ends, or choose another folder."
+            f"{holder} is being written by another process. Wait until it finishes, or choose another folder."
         ) from error
     except OSError as error:
         raise KeypatchError(f"{path} cannot be locked: {reason(error)}.") from error

@@ -131,7 +131,7 @@ def require_readable(image: Image.Image, path: Path, pixel_limit: int = PIXEL_LI
     if width * height > pixel_limit:
         raise DataError(
             f"{path} has {width} x {height} pixels, {width * height / 1e6:.0f} million, above the limit of "
-            f"{pixel_limit / 1e6:g} million. Make it smaller, or raise the limit where a command has --pixel-limit."
+            f"{pixel_limit / 1e6:g} million. Make it smaller, or raise the limit in commands that have --pixel-limit."
         )
     if image.mode == "F":
         raise DataError(f"{path} has floating-point pixels. Convert it to 8 or 16 bits.")
@@ -183,7 +183,7 @@ def read_mask(folder: Path, name: str, shape: tuple[int, ...]) -> NDArray[np.boo
     if mask.shape != shape:
         raise DataError(
             f"{path} has {mask.shape[1]} x {mask.shape[0]} pixels, but its photo has {shape[1]} x {shape[0]}. A mask "
-            "is of the photo's size."
+            "must have the size of its photo."
         )
     return mask > 0
 
@@ -193,8 +193,8 @@ def require_masks(folder: Path, names: Iterable[str]) -> None:
     names = list(names)
     if not any((folder / f"{name}.png").is_file() for name in names):
         raise DataError(
-            f"{folder} has no mask of any photo. The mask of {names[0]} would be {folder / names[0]}.png, black where "
-            "the photo is to be ignored."
+            f"{folder} has no mask for any photo. The mask for {names[0]} would be {folder / names[0]}.png, black "
+            "where the photo is to be ignored."
         )
 
 
@@ -283,8 +283,8 @@ def turned_sentence(photos: Mapping[str, Path | int], total: int | None = None, 
         return ""
     count, among = len(named) if turned is None else turned, len(tags) if total is None else total
     return (
-        f"Turned by an EXIF tag: {count:,} of {among:,} photos, {listed(named, count=count)}. Their pixels are used as "
-        "stored, but viewers and cv2.imread turn them; so do describe and match with --turn-by-exif."
+        f"Rotated by an EXIF tag: {count:,} of {among:,} photos, {listed(named, count=count)}. Their pixels are used "
+        "as stored, but viewers and cv2.imread rotate them; so do describe and match with --turn-by-exif."
     )
 
 
@@ -409,7 +409,7 @@ def _require_distinct(photos: list[Photo]) -> None:
 def _unidentified(path: Path) -> str:
     beginning, brand = read_head(path), _brand(path)
     if brand is not None and brand not in Image.OPEN:
-        return f"in the format {brand}, which is not read yet: {_REMEDIES[brand]}, or convert it to JPEG."
+        return f"in the format {brand}, which cannot be read yet: {_REMEDIES[brand]}, or convert it to JPEG."
     if beginning.startswith(_BEGINNINGS) or brand is not None:
         return "cut off or damaged. Copy it again."
     return "not an image that can be read." if beginning else "empty. Copy it again."

@@ -53,11 +53,11 @@ def table(kind: str, ours: Mapping[str, T]) -> dict[str, T]:
 
 
 def register(kind: str) -> Callable[[T], T]:
-    """Give a part of your own its name: files, settings and commands then know it as they know ours.
+    """Register your own part under its name, so that files, settings and commands accept it like ours.
 
     kind: network, sampler, loss, mining, measure, weighting, optimizer, schedule or detector, for a frozen dataclass;
-        recipe or benchmark, for a value. Detectors, recipes and benchmarks say their `name`, the others have that of
-        their class.
+        recipe or benchmark, for a value. Detectors, recipes and benchmarks have a field `name`; the others are named
+        after their class.
 
     >>> from dataclasses import dataclass
     >>> @kp.register("loss")

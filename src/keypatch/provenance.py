@@ -31,7 +31,7 @@ class Provenance:
         made = cls(**value)
         for name, text in {**value, **made.hashes, "hashes": ""}.items():
             if not isinstance(text, str):
-                raise TypeError(f"{name} of its provenance is not a text")
+                raise TypeError(f"{name} of its provenance is not a string")
         return made
 
 

@@ -88,10 +88,10 @@ class _Child:
                 if not answer:  # too late, a crash, or Ctrl-C
                     self._end()
         if late.is_set():
-            return f"a trial needed more than {seconds:.0f} seconds"
+            return f"a trial read took more than {seconds:.0f} seconds"
         if not answer:
-            return f"a trial ended with {_name(process.returncode)}"
-        return "" if answer == FITS else f"a trial needed more than {memory / 2**30:.0f} GB of memory"
+            return f"a trial read ended with {_name(process.returncode)}"
+        return "" if answer == FITS else f"a trial read needed more than {memory / 2**30:.0f} GB of memory"
 
     def _running(self) -> "subprocess.Popen[str]":
         if self._process is None or self._process.poll() is not None:

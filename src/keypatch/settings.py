@@ -392,7 +392,8 @@ def to_plain(value: Any, types: Types | None = None, hint: Any = None) -> Any:
         return [to_plain(item, types, next(iter(get_args(plain)), None)) for item in value]
     if plain in types and value is not None and not dataclasses.is_dataclass(value):
         raise RecipeError(
-            f"{type(value).__name__} is no dataclass, so no file can hold it. Add @dataclass(frozen=True)."
+            f"{type(value).__name__} is not a dataclass, so it cannot be written to a file. Add "
+            "@dataclass(frozen=True)."
         )
     if not dataclasses.is_dataclass(value):
         return value
@@ -425,5 +426,5 @@ def _scalar(value: Any) -> str:
         return json.dumps(value, ensure_ascii=False, allow_nan=False)
     except (TypeError, ValueError):
         raise RecipeError(
-            f"{value!r} cannot stand in a file: fields hold finite numbers, text or true and false."
+            f"{value!r} cannot be written to a file: fields hold finite numbers, text, true or false."
         ) from None

@@ -89,8 +89,8 @@ A = result_of("a", np.arange(QUESTIONS) % 2 == 0)
         ({"benchmark": "hpatches"}, "one is from ubc, the other from hpatches"),
         ({"provenance": provenance(data="ffff")}, "not from the same data .*hash 12ab and liberty, hash ffff"),
         ({"provenance": provenance()}, "not from the same data"),
-        ({"replicates": {}}, "b has no interval of rank1; evaluate it again"),
-        ({"scores": {}}, "b has no interval of rank1"),
+        ({"replicates": {}}, "b has no interval for rank1; evaluate it again"),
+        ({"scores": {}}, "b has no interval for rank1"),
         ({"replicates": {"rank1": Replicates(np.ones(1000), "points", 399)}}, "1000 draws of 399 points"),
         ({"replicates": {"rank1": Replicates(np.ones(1000), "pairs", 400)}}, "1000 draws of 400 pairs"),
         ({"replicates": {"rank1": Replicates(np.ones(10), "points", 400)}}, "10 draws of 400 points"),
@@ -135,7 +135,7 @@ def test_what_is_told_of_the_data_and_of_the_descriptor_parts_nothing(
 
 def test_a_single_unit_cannot_tell() -> None:
     one = replace(A, replicates={"rank1": Replicates(np.ones(1000), "points", 1)})
-    with pytest.raises(KeypatchError, match="1 points are too few for an interval of the difference in rank1"):
+    with pytest.raises(KeypatchError, match="1 points are too few for an interval on the difference in rank1"):
         paired_difference(one, one, "rank1")
 
 

@@ -128,7 +128,7 @@ def test_the_largest_number_of_keypoints_stands_for_the_budget_of_a_file_of_othe
 )
 def test_an_extraction_that_would_change_nothing_is_refused(tmp_path: Path, asked: Extraction, named: str) -> None:
     file = tmp_path / "some.h5"
-    with pytest.raises(KeypatchError, match=rf"some\.h5 has features already.* Leave out extraction\.{named}, which"):
+    with pytest.raises(KeypatchError, match=rf"some\.h5 already has features.* Leave out extraction\.{named}, which"):
         refuse_idle_extraction(file, asked)
     refuse_idle_extraction(file, Extraction())
     refuse_idle_extraction(load("rootsift"), asked)

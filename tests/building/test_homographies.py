@@ -163,14 +163,14 @@ def test_a_photo_that_cannot_be_read_is_skipped_and_one_without_points_left_out(
     Image.fromarray(np.full((100, 100), 90, np.uint8)).save(folder / "blank.png")
     told = Told()
     built = kp.build(folder, tmp_path / "set", SMALL, FEW, progress=told)
-    assert "broken.jpg" in told.messages[0] and told.messages[1] == "Left out: blank.png: no point in it fits."
+    assert "broken.jpg" in told.messages[0] and told.messages[1] == "Left out: blank.png: no suitable points."
     assert len(built.skipped) == 1 and [each["name"] for each in built.cards[""]["sources"]] == ["0.png", "1.png"]
     assert built.cards[""]["counts"]["left_out"]["photos without a point that fits"] == 1
 
 
 def test_photos_without_points_are_a_sentence_and_leave_nothing(tmp_path: Path) -> None:
     Image.fromarray(np.full((100, 100), 90, np.uint8)).save(tmp_path / "blank.png")
-    with pytest.raises(KeypatchError, match=r"No point in blank\.png fits\. Lower --contrast"):
+    with pytest.raises(KeypatchError, match=r"No point in blank\.png passes the thresholds\. Lower --contrast"):
         kp.build(tmp_path / "blank.png", tmp_path / "set", SMALL)
     assert not (tmp_path / "set").exists()
 

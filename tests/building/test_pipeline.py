@@ -133,7 +133,7 @@ def test_one_photo_and_none_are_a_sentence_and_leave_nothing(room: Room, photos:
 
 def test_a_folder_of_other_things_is_not_touched(room: Room, tmp_path: Path) -> None:
     (tmp_path / "info.txt").write_text("mine")
-    with pytest.raises(DataError, match="not empty and is not a build"):
+    with pytest.raises(DataError, match="not empty and is not a keypatch build"):
         kp.build(room.photos, tmp_path)
     assert (tmp_path / "info.txt").read_text() == "mine"
     with pytest.raises(KeypatchError, match=r'no method "track"\. Did you mean "tracks"'):

@@ -56,7 +56,7 @@ def test_photos_become_a_descriptor_that_other_commands_take(
     assert "points are held out, so only large differences can be shown" in said.out
     assert said.out.splitlines()[-1] == f"Written: {out}, {out / 'adapt.html'}"
     again = keypatch("adapt", photographs, "--out", out, *quick)
-    assert again.code == 0 and again.out == said.out and f"{out} is already adapted." in again.err
+    assert again.code == 0 and again.out == said.out and f"{out} already has the finished adaptation." in again.err
     pair = photographs / "camera.png", photographs / "coins.png"
     assert keypatch("describe", *pair, "--out", tmp_path / "f.h5", "--descriptor", out, "--keypoints", 20).code == 0
     assert "descriptor adapted to photos" in keypatch("inspect", out).out
@@ -71,7 +71,7 @@ def test_photos_become_a_descriptor_that_other_commands_take(
         (("--method", "sequences"), "--method sequences: there is no such method"),
         (("--method", "homographies", "--track-length", 3), "--track-length has no effect with --method homographies"),
         (("--method", "homographies", "--share-camera"), "--share-camera has no effect with --method homographies"),
-        (("--held-out", 0), "choose a --held-out above 0"),
+        (("--held-out", 0), "set --held-out above 0"),
         (("--budget", 0), "--budget"),
     ],
 )

@@ -68,7 +68,7 @@ def test_tracks_are_built_and_split(keypatch: Callable, room: Room, tmp_path: Pa
         (("--method", "homographies", "--contrast", 9), "Lower --contrast or --smallest-sigma"),
         (("--method", "sequences", "--held-out", 0.2), "--held-out has no effect with --method sequences"),
         (("--method", "sequences", "--views", 4), "--views has no effect with --method sequences"),
-        (("--method", "sequences"), "holds no sequences (folders with img1.png"),
+        (("--method", "sequences"), "has no sequences (folders with img1.png"),
         (("--points", 5), "--points has no effect with --method tracks"),
         (("--set", "homographies.points=5"), "--set has no effect with --method tracks"),
         (("--method", "homography"), "--method homography: there is no such method"),
@@ -149,4 +149,8 @@ def test_a_sequence_without_a_homography_is_a_sentence(keypatch: Callable, plane
 def test_a_photo_without_points_is_a_sentence(keypatch: Callable, tmp_path: Path) -> None:
     Image.fromarray(np.full((200, 200), 90, np.uint8)).save(tmp_path / "blank.png")
     said = keypatch("build", tmp_path / "blank.png", "--out", tmp_path / "out", "--method", "homographies")
-    assert said.code == 2 and "No point in blank.png fits." in said.err and not (tmp_path / "out").exists()
+    assert (
+        said.code == 2
+        and "No point in blank.png passes the thresholds." in said.err
+        and not (tmp_path / "out").exists()
+    )

@@ -35,7 +35,7 @@ def test_photos_become_a_file_and_a_picture(keypatch: Callable, photos: Path, tm
     assert show.stat().st_size > 10_000
     (tmp_path / "more.png").write_bytes((photos / "1.png").read_bytes())
     said = keypatch("describe", photos / "0.png", tmp_path / "more.png", "--out", out, "--descriptor", "rootsift")
-    assert said.out == f"Written: {out}, 4 photos; 1 of those given were there already\n"
+    assert said.out == f"Written: {out}, 4 photos; skipped 1 photo already in it\n"
     said = keypatch("describe", photos, "--out", out, "--descriptor", "rootsift")
     assert said.out == f"{out} already has all 3 photos\n"
     assert said.err == ""  # nothing was described
@@ -115,7 +115,9 @@ def test_no_feature_file_gets_the_name_of_something_else(
     keypatch: Callable, photos: Path, tmp_path: Path, name: str
 ) -> None:
     said = keypatch("describe", photos, "--out", tmp_path / name, "--descriptor", "rootsift")
-    assert said.code == 2 and f"{name} will be an HDF5 file" in said.err and "Name it .h5" in said.err
+    assert (
+        said.code == 2 and f"{name} would be an HDF5 file" in said.err and "Choose a name that ends in .h5" in said.err
+    )
     assert not (tmp_path / name).exists()
 
 
@@ -127,7 +129,6 @@ def test_a_file_of_another_kind_is_refused_before_the_descriptor_is_loaded(
         file.attrs.update({"format": "keypatch-matches", "format_number": 1, "settings": "{}"})
     said = keypatch("describe", photos, "--out", tmp_path / "m.h5", "--descriptor", "no such descriptor")
     assert said.code == 2
-    assert (
-        said.err
-        == f"keypatch: {tmp_path / 'm.h5'} exists and is not a feature file of keypatch. Choose another output.\n"
+    assert said.err == (
+        f"keypatch: {tmp_path / 'm.h5'} exists and is not a feature file written by keypatch. Choose another output.\n"
     )

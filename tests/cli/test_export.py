@@ -35,7 +35,7 @@ def test_the_file_is_a_descriptor_and_remembers_where_it_comes_from(
     scored = keypatch("evaluate", exported, "--data", small_set, "--verbose")
     assert scored.code == 0, scored.err
     assert "thin on ubc, small" in scored.out
-    assert "keypatch: thin is described by" in scored.err
+    assert "keypatch: thin is computed by" in scored.err
     of_file, of_run = (kp.evaluate(str(each), "ubc", small_set).scores for each in (exported, run_folder))
     assert of_file == pytest.approx(of_run, abs=1e-4)
     describer = kp.load(exported)
@@ -57,7 +57,7 @@ def test_int8_beyond_the_bound_is_refused_unless_forced(
     assert "int8.onnx was not written: on small, entries differ by up to" in refused.err
     forced = keypatch(*words, "--force")
     assert forced.code == 0 and out.exists()
-    assert "Kept all the same (--force): entries differ" in forced.out
+    assert "Kept anyway (--force): entries differ" in forced.out
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_int8_beyond_the_bound_is_refused_unless_forced(
         (("sift", "--out", "x.onnx"), '"sift" is hand-crafted and has no network.'),
         (("hynet-notredame", "--out", "x.bin"), "must end in .onnx."),
         (("hynet-notredame", "--out", "x.onnx", "--format", "pt2"), "must end in .pt2."),
-        (("hynet-notredame", "--out", "x.pt2", "--format", "pt2", "--int8"), "int8 is for ONNX files."),
+        (("hynet-notredame", "--out", "x.pt2", "--format", "pt2", "--int8"), "int8 is only for ONNX files."),
         (("hynet-notredame", "--out", "x.onnx", "--format", "tflite"), "tflite"),
         (("hynet-notredame", "--out", "x.onnx", "--int8", "--data", "nowhere"), "int8 needs real patches"),
         (("hynt", "--out", "x.onnx"), 'There is no descriptor, run folder or weight file "hynt".'),
@@ -95,7 +95,7 @@ def test_too_few_patches_to_calibrate_on_is_one_sentence(
 
     write_phototour(tmp_path / "few", np.zeros((4, 64, 64), np.uint8), np.array([0, 0, 1, 1]))
     answer = keypatch("export", run_folder, "--int8", "--data", tmp_path / "few", "--out", tmp_path / "x.onnx")
-    assert answer.code == 2 and "int8 is calibrated on at least 64 patches, and few has 4." in answer.err
+    assert answer.code == 2 and "int8 is calibrated on at least 64 patches, but few has 4." in answer.err
 
 
 def test_a_graph_is_no_network_to_train_or_export(
@@ -104,7 +104,7 @@ def test_a_graph_is_no_network_to_train_or_export(
     again = keypatch("export", exported, "--out", tmp_path / "again.onnx")
     trained = keypatch("train", "hardnet", "--data", small_set, "--from", exported, "--out", tmp_path / "run")
     for answer in (again, trained):
-        assert answer.code == 2 and "it cannot be trained, changed or exported again" in answer.err
+        assert answer.code == 2 and "cannot be trained, changed or exported again" in answer.err
 
 
 def test_a_pt2_file_is_no_descriptor_since_its_loader_can_run_code(

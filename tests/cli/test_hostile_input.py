@@ -106,7 +106,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 MATCH = [
     ("a.png folder.png", REFUSED, "Matches of many photos go to a match file"),
-    ("a.png folder.png --out OUT.h5", REFUSED, "at least two photos; the only one is a.png"),
+    ("a.png folder.png --out OUT.h5", REFUSED, "at least two photos; there is only a.png"),
     ("a.png b.png --out /proc/m.csv", REFUSED, "/proc/m.csv cannot be written"),
     ("a.png b.png --draw file/m.png", REFUSED, "file/m.png cannot be written"),
     ("dot.png dot.png --draw OUT.png", RESULT, "0 keypoints"),
@@ -168,12 +168,12 @@ DOCTOR = [
     ("a.png --features one.h5", REFUSED, "cannot tell: 1 keypoints in the photo are too few"),
     ("a.png --features other.h5", REFUSED, "other.h5 is not a feature file: it has no array"),
     ("a.png --features empty.h5", REFUSED, "empty.h5 has no keypoints"),
-    ("a.png --features flat.h5", REFUSED, "flat.h5, a.png: the keypoints should be an array (n, 2)"),
+    ("a.png --features flat.h5", REFUSED, "flat.h5, a.png: the keypoints should be an (n, 2) array"),
     ("a.png --features wide.h5", REFUSED, "5 keypoints but descriptors of shape (8, 7)"),
     ("a.png --features head.h5", REFUSED, "head.h5"),
     ("a.png --features folder.png", REFUSED, "There is no feature file folder.png"),
-    ("a.png --features good.h5 --name ../a.png", REFUSED, 'good.h5 has no keypoints of "../a.png"'),
-    ("a.png --features good.h5 --name /a.png", REFUSED, 'good.h5 has no keypoints of "/a.png"'),
+    ("a.png --features good.h5 --name ../a.png", REFUSED, 'good.h5 has no keypoints for "../a.png"'),
+    ("a.png --features good.h5 --name /a.png", REFUSED, 'good.h5 has no keypoints for "/a.png"'),
     ("a.png --database up.db", REFUSED, "3 keypoints in the photo"),  # a name is looked up, and leads nowhere
     ("a.png --database root.db", REFUSED, "3 keypoints in the photo"),
     ("a.png --database words.db", REFUSED, "words.db: the keypoints of a.png are cut off"),

@@ -15,7 +15,7 @@ def test_a_faulty_set_says_what_is_wrong_and_exits_with_2(keypatch: Callable, tm
     (tmp_path / "info.txt").write_text("0 0\n")
     shown = keypatch("inspect", tmp_path)
     assert shown.code == 2
-    assert "Wrong: " in shown.out
+    assert "Problem: " in shown.out
 
 
 def test_brackets_in_a_path_are_printed_as_they_are(keypatch: Callable, tmp_path: Path) -> None:

@@ -121,7 +121,7 @@ def test_many_pairs_go_to_a_match_file_that_is_completed_later(
     assert shown.code == 0 and f"{out}, 2 pairs" in shown.out
     shown = keypatch("match", "--features", features, "--pairs", "exhaustive", "--out", out)
     assert shown.code == 0 and f"{out}, 3 pairs" in shown.out
-    assert "180 matches in all, 180 agree" in shown.out
+    assert "180 matches in total, 180 verified" in shown.out
     assert read_matches(out, "sub/c.jpg", "a.jpg").indices.tolist() == [[k, k] for k in range(60)]
 
 
@@ -158,7 +158,7 @@ def test_many_pairs_count_places_once(keypatch: Callable, features: Path, tmp_pa
             file[f"{name}/descriptors"] = rows
     words = ("--pairs", "exhaustive", "--model", "none", "--out", tmp_path / "m.h5")
     shown = keypatch("match", "--features", features, *words)
-    assert "64 matches in all, 54 where orientations of the same places count once" in shown.out
+    assert "64 matches in total, 54 counting orientations of the same place once" in shown.out
     with h5py.File(tmp_path / "m.h5") as file:
         assert (file["a.jpg/b.jpg/matches0"][()] == np.arange(64)).all()
         assert file["a.jpg/b.jpg"].attrs["places"] == 54
@@ -170,7 +170,7 @@ def test_a_photo_that_its_exif_tag_turns_is_told(keypatch: Callable, folder: Pat
     with Image.open(folder / "b.png") as photo:
         photo.save(tmp_path / "b.png", exif=exif)
     shown = keypatch("match", folder / "a.png", tmp_path / "b.png", *FEW)
-    assert shown.code == 0 and shown.err.count("Turned by an EXIF tag: 1 of 2 photos") == 1
+    assert shown.code == 0 and shown.err.count("Rotated by an EXIF tag: 1 of 2 photos") == 1
     shown = keypatch("match", folder / "a.png", tmp_path / "b.png", *FEW, "--turn-by-exif")
     assert shown.code == 0 and "EXIF" not in shown.err
 
@@ -191,8 +191,8 @@ def test_two_processes_do_not_write_one_file(keypatch: Callable, features: Path,
         ("a.png", ["two photos", "given: 1."]),
         ("a.png b.png a.png", ["many photos", "--out matches.h5"]),
         (". --draw m.png", ["--draw", "many photos"]),
-        (". --out m.csv", ["m.csv", "Name it .h5"]),
-        (". --out m.h5 --features m.h5", ["m.h5 cannot hold features and matches"]),
+        (". --out m.csv", ["m.csv", "Choose a name that ends in .h5"]),
+        (". --out m.h5 --features m.h5", ["m.h5 cannot hold both features and matches"]),
         (". --out m.h5 --pairs sequence:0", ["sequence:0"]),
         (". --out m.h5 --model E", ["intrinsics"]),
         (". --out m.h5 --model E --intrinsics K.txt --intrinsics K.txt", ["Give it once"]),

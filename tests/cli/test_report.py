@@ -41,7 +41,7 @@ def test_a_folder_of_results_and_a_baseline(keypatch: Callable, result: Path, tm
         (["{result}", "--out", "{result}/page.html"], "page.html cannot be written"),
         (["{folder}/none.json", "--out", "{folder}/page.html"], "There is no file or folder"),
         (["{data}/info.txt", "--out", "{folder}/page.html"], "is not a readable JSON file"),
-        (["{data}", "--out", "{folder}/page.html"], "holds no result"),
+        (["{data}", "--out", "{folder}/page.html"], "has neither a result"),
         (["{result}", "--baseline", "orb", "--out", "{folder}/page.html"], 'no result for the baseline "orb"'),
     ],
 )

@@ -70,7 +70,7 @@ def test_what_an_earlier_command_wrote_is_kept_and_said_so(tmp_path: Path) -> No
     out.write_bytes(b"features")
     module, line = WORK["describe"]
     assert interrupted(module, *line.format(out=out).split()) == (
-        f"keypatch: Stopped. {out} keeps what it has; run the same command to resume.\n"
+        f"keypatch: Stopped. {out} has what was saved so far; run the same command to resume.\n"
     )
     assert out.read_bytes() == b"features"
 
@@ -85,7 +85,8 @@ def test_the_folder_is_found_however_it_is_spelled(
     monkeypatch.setattr(commands, "app", stop)
     assert run(["train", *spelled.format(tmp_path).split()]) == 130
     assert (
-        capsys.readouterr().err == f"keypatch: Stopped. {tmp_path} keeps what it has; run the same command to resume.\n"
+        capsys.readouterr().err
+        == f"keypatch: Stopped. {tmp_path} has what was saved so far; run the same command to resume.\n"
     )
 
 
@@ -103,7 +104,7 @@ def test_a_table_of_matches_written_before_the_picture_was_stopped_is_told(
     line = f"match {tmp_path / 'a.png'} {tmp_path / 'b.png'} --descriptor sift --out {table} --draw {picture}"
     assert run(line.split()) == 130
     said = capsys.readouterr().err
-    assert said.endswith(f"keypatch: Stopped. {table} keeps what it has; run the same command to resume.\n")
+    assert said.endswith(f"keypatch: Stopped. {table} has what was saved so far; run the same command to resume.\n")
     assert table.exists() and not picture.exists()
 
 
@@ -139,7 +140,7 @@ def test_an_interrupt_of_the_work_itself_is_told_by_the_command(
         assert run(["describe", str(tmp_path), "--out", str(tmp_path / "f.h5")]) == 130
     finally:
         signal.signal(signal.SIGINT, before)
-    assert f"{tmp_path / 'f.h5'} keeps what it has" in capsys.readouterr().err
+    assert f"{tmp_path / 'f.h5'} has what was saved so far" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])

@@ -116,7 +116,7 @@ def test_epochs_are_kept_as_published_and_scored_on_several_sets(
     assert card["kept"] == [f"checkpoints/pairs-{pairs:012d}.safetensors" for pairs in (32, 64)]
     assert list(card["validation"]) == [phototour.name, "other", "mean of 2 sets"]
     shown = keypatch("train", "small", "--as-published", "--data", phototour, "--out", tmp_path / "no", *THIN)
-    assert shown.code == 2 and "no recipe of a paper" in shown.err and not (tmp_path / "no").exists()
+    assert shown.code == 2 and "not a recipe from a paper" in shown.err and not (tmp_path / "no").exists()
 
 
 def test_a_run_is_resumed_by_its_folder_alone(
@@ -140,7 +140,7 @@ def test_a_run_is_resumed_by_its_folder_alone(
     data.rename(tmp_path / "moved")
     shown = keypatch("train", "--resume", run)
     assert shown.code == 2
-    assert f"was trained on {data}, which is not there now" in shown.err and f"--resume {run} --data" in shown.err
+    assert f"was trained on {data}, which no longer exists" in shown.err and f"--resume {run} --data" in shown.err
     shown = keypatch("train", "--resume", run, "--data", tmp_path / "moved", "--validation", tmp_path / "moved")
     assert shown.code == 0, shown.err
 
@@ -148,10 +148,10 @@ def test_a_run_is_resumed_by_its_folder_alone(
 @pytest.mark.parametrize(
     ("words", "parts"),
     [
-        (["--resume", "none"], ["none holds no run to resume"]),
+        (["--resume", "none"], ["There is no run to resume in none"]),
         (["--resume", "run", "--out", "other"], ["--out other has no effect with --resume"]),
         (["--resume", "run", "--pairs", "128"], ["was started with another recipe"]),
-        (["--resume", "old"], ["old does not say where its data are", "--data"]),
+        (["--resume", "old"], ["old does not record where its data is", "--data"]),
         (["--data", "embedded"], ["No recipe given", "--resume"]),
         (["hardnet"], ["No training data given", "--data"]),
     ],

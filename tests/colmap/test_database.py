@@ -39,7 +39,7 @@ def test_keypoints_come_as_they_are_stored_and_the_file_stays_as_it_is(stored: P
         np.testing.assert_array_equal(database.keypoints("b #1.jpg"), ROWS)
         assert database.keypoints("a.jpg").shape == (0, 4)
         assert database.descriptors("b #1.jpg") is None
-        with pytest.raises(DataError, match=r"has no keypoints of c\.jpg"):
+        with pytest.raises(DataError, match=r"has no keypoints for c\.jpg"):
             database.keypoints("c.jpg")
     assert stored.read_bytes() == before and [path.name for path in stored.parent.iterdir()] == [stored.name]
 
@@ -80,7 +80,10 @@ def test_what_a_writer_has_not_folded_in_yet_is_read_through_a_link_too(stored: 
         for path in (stored, link):
             with open_colmap_database(path) as database:
                 assert database.described_images() == ["a.jpg", "b #1.jpg", "c.jpg"]
-    with pytest.raises(DataError, match=r"link\.db has no keypoints of d\.jpg"), open_colmap_database(link) as database:
+    with (
+        pytest.raises(DataError, match=r"link\.db has no keypoints for d\.jpg"),
+        open_colmap_database(link) as database,
+    ):
         database.keypoints("d.jpg")
 
 

@@ -67,7 +67,7 @@ FAULTS = {
     "no database": (lambda path: path.write_text("text"), "not a readable COLMAP database"),
     "other tables": (lambda path: sqlite3.connect(path).execute("CREATE TABLE x (y)").connection.close(), "no such"),
     "no camera": (lambda path: write(path, [], [("a.jpg", 3)]), "a.jpg has no camera"),
-    "unknown model": (lambda path: write(path, [(1, 7, 640, 480, RADIAL, 0)], [("a.jpg", 1)]), "the model 7"),
+    "unknown model": (lambda path: write(path, [(1, 7, 640, 480, RADIAL, 0)], [("a.jpg", 1)]), "the unknown model 7"),
     "too few numbers": (
         lambda path: write(path, [(1, 2, 640, 480, RADIAL[:24], 0)], [("a.jpg", 1)]),
         "the camera of a.jpg",

@@ -49,7 +49,7 @@ def test_a_stand_in_keeps_the_pose_and_is_named(model: Path) -> None:
     np.testing.assert_allclose(posed["b.jpg"].pose.translation, [1, 0, 2])
     (sentence,) = impossible_cameras(posed)
     assert sentence.startswith("Camera 2 of the model (SIMPLE_RADIAL, of b.jpg, d.jpg) has the parameters -2318.9, 320")
-    assert "but a focal length is above 0:" in sentence
+    assert "but a focal length must be above 0:" in sentence
 
 
 def test_a_distortion_that_is_no_number_is_told_once(model: Path) -> None:
@@ -61,7 +61,7 @@ def test_a_distortion_that_is_no_number_is_told_once(model: Path) -> None:
         made.write_binary(str(model))
     (sentence,) = impossible_cameras(read_cameras(model, stand_ins=True))
     assert "Camera 2 of the model (SIMPLE_RADIAL, of b.jpg, d.jpg) has the parameters 700, 320, 240, nan" in sentence
-    assert "but parameters are finite numbers:" in sentence and "above 0" not in sentence
+    assert "but parameters must be finite numbers:" in sentence and "above 0" not in sentence
 
 
 def test_a_right_model_has_nothing_to_be_told(model: Path) -> None:

@@ -74,9 +74,9 @@ def test_a_shared_camera_takes_the_first_focal_length_there_is(tmp_path: Path) -
 
 def test_photos_of_two_sizes_have_no_shared_camera(tmp_path: Path) -> None:
     photos = [save(tmp_path / "a.jpg"), save(tmp_path / "b.jpg", (60, 80))]
-    with pytest.raises(DataError, match=r"b.jpg has 60 x 80 pixels, but the shared camera 80 x 60"):
+    with pytest.raises(DataError, match=r"b.jpg has 60 x 80 pixels, but the shared camera has 80 x 60"):
         choose_cameras(photos, {}, "PINHOLE", None, shared=True)
-    with pytest.raises(DataError, match=r"a.jpg has 80 x 60 pixels, but its known camera 160 x 120"):
+    with pytest.raises(DataError, match=r"a.jpg has 80 x 60 pixels, but its known camera has 160 x 120"):
         choose_cameras(photos, {"a.jpg": Camera("PINHOLE", 160, 120, (1, 1, 1, 1))}, "PINHOLE", None, shared=False)
 
 

@@ -132,7 +132,7 @@ def test_a_match_behind_the_checks_kills_the_child_and_becomes_a_sentence(scene,
 CHILDREN = {
     "abort": ('import os; print(\'{"stage": "mapping"}\', flush=True); os.abort()', ["signal 6 (SIGABRT)", "mapping"]),
     "segfault": ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", ["signal 11 (SIGSEGV)", "starting"]),
-    "exit": ("import sys; sys.exit('no such thing')", ["code 1", 'Its last words: "no such thing"']),
+    "exit": ("import sys; sys.exit('no such thing')", ["code 1", 'Its last output: "no such thing"']),
     "silent exit": ("pass", ["code 0"]),
     "noise": ("print('[1, 2'); print('5'); print('glog says'); raise SystemExit(3)", ["code 3"]),
     "error": (
@@ -160,7 +160,7 @@ def test_photos_registered_again_never_make_more_than_all(scene, tmp_path: Path,
     with pytest.raises(KeypatchError, match="ended with code 0"):
         run_colmap(job_of(scene, tmp_path), told)
     assert [done for done, _ in told.counts] == [2, 3, 4, 5, 6, 6, 6, 6, 6, 6, 2, 3]
-    assert told.notes == ["mapping", "6 of 6 photos registered; mapping another model of the rest"]
+    assert told.notes == ["mapping", "6 of 6 photos registered; mapping the rest as another model"]
 
 
 def test_a_child_that_does_not_end_is_stopped_at_the_time_limit(scene, tmp_path: Path, monkeypatch) -> None:

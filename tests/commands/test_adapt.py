@@ -125,7 +125,7 @@ def test_a_finished_one_is_not_done_again(done: kp.Adaptation, adapt: Callable[.
     before = {path: path.stat().st_mtime_ns for path in done.folder.rglob("*") if path.is_file()}
     told = Notes()
     again = adapt(done.folder, progress=told)
-    assert f"{done.folder} is already adapted." in told.notes
+    assert f"{done.folder} already has the finished adaptation." in told.notes
     assert {path: path.stat().st_mtime_ns for path in done.folder.rglob("*") if path.is_file()} == before
     assert (again.verdict, again.after.scores) == (done.verdict, done.after.scores)
 
@@ -152,7 +152,10 @@ def test_one_that_was_stopped_while_scoring_or_writing_its_page_keeps_the_traini
         raise KeyboardInterrupt
 
     out = tmp_path / "mine"
-    with monkeypatch.context() as patch, pytest.raises(Interrupted, match="keeps what is done; run the same command"):
+    with (
+        monkeypatch.context() as patch,
+        pytest.raises(Interrupted, match="has what was saved so far; run the same command"),
+    ):
         patch.setattr(pipeline, stage, stop)
         adapt(out)
     kept = newest_checkpoint(out)
@@ -164,8 +167,8 @@ def test_one_that_was_stopped_while_scoring_or_writing_its_page_keeps_the_traini
 REFUSED: list[tuple[dict[str, object], str]] = [
     ({"describer": "rootsift"}, r'"rootsift" is hand-crafted and has no network'),
     ({"describer": "hynt"}, 'no descriptor, run folder or weight file "hynt"'),
-    ({"building": kp.Building()}, "choose a --held-out above 0"),
-    ({"method": "sequences"}, "--method sequences makes no set to train on.* tracks, pairs, homographies"),
+    ({"building": kp.Building()}, "set --held-out above 0"),
+    ({"method": "sequences"}, "--method sequences does not make a training set.* tracks, pairs, homographies"),
     ({"method": kp.Homographies(points=12, views=2)}, r"has \d+ points, too few to train on: 64 or more"),
     ({"building": kp.Building(held_out=0.25, masks="masks-that-are-not-there")}, "masks-that-are-not-there"),
 ]
@@ -207,7 +210,7 @@ def test_a_folder_of_something_else_is_refused_and_stays(
     adapt: Callable[..., kp.Adaptation], tmp_path: Path, photographs: Path
 ) -> None:
     (tmp_path / "letter.txt").write_text("dear")
-    with pytest.raises(KeypatchError, match="is not empty and is not an adaptation of keypatch"):
+    with pytest.raises(KeypatchError, match="is not empty and is not a keypatch adaptation"):
         adapt(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["letter.txt"]
 
@@ -252,9 +255,9 @@ def answers(right: float, flipped: int, count: int = 400) -> tuple[Result, Resul
     [
         (40, 400, "better", "Use new: it is better on these photos than old"),
         (-40, 400, "worse", "Keep old: new is worse on these photos"),
-        (1, 400, "no difference", "Keep old: no gain is shown on these photos"),
-        (0, 400, "no difference", "Keep old: no gain is shown on these photos"),
-        (1, FEW_POINTS - 1, "too small", "too small to tell"),
+        (1, 400, "no difference", "Keep old: there is no clear gain on these photos"),
+        (0, 400, "no difference", "Keep old: there is no clear gain on these photos"),
+        (1, FEW_POINTS - 1, "too small", "too small to show a gain"),
         (40, FEW_POINTS - 1, "better", "Use new"),  # a difference that is shown is shown, with a warning
         (-40, FEW_POINTS - 1, "worse", "Keep old: new is worse"),
     ],
@@ -291,9 +294,9 @@ def test_what_was_forgotten_is_told_and_does_not_decide() -> None:
     assert forgetful.outcome == other.outcome == "better" and not other.forgotten
     assert forgetful.reasons() == [
         *other.reasons(),
-        "On other photographs FPR95 and rank-1 became worse: use new for photos like these only.",
+        "On other photographs, FPR95 and rank-1 got worse: use new for photos like these only.",
     ]
-    assert judge(*worse, 400, worse).reasons()[-1] == "On other photographs FPR95 and rank-1 became worse."
+    assert judge(*worse, 400, worse).reasons()[-1] == "On other photographs, FPR95 and rank-1 got worse."
 
 
 def test_one_pair_is_too_few_for_a_verdict() -> None:

@@ -216,7 +216,7 @@ def test_a_shipped_descriptor_shows_its_card() -> None:
 
 def test_sift_is_made_by_hand() -> None:
     found = inspect("sift")
-    assert found.kind == "descriptor made by hand"
+    assert found.kind == "hand-crafted descriptor"
     assert found.facts["descriptors"] == "128 numbers"
     assert found.problems == ()
 

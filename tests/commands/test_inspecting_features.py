@@ -40,8 +40,8 @@ def test_a_feature_file_of_hloc_is_counted(tmp_path: Path) -> None:
     assert found.facts["descriptors"] == "16 numbers"
     assert found.facts["descriptor"] == "unknown"
     assert found.facts["keypoints kept as"] == found.facts["descriptors kept as"] == "float32"
-    assert found.facts["with each keypoint"] == "nothing but its place"
-    assert found.facts["convention"].startswith("not written down")
+    assert found.facts["with each keypoint"] == "only its position"
+    assert found.facts["convention"].startswith("not recorded")
 
 
 def test_a_file_of_ours_tells_its_settings_and_may_have_raw_descriptors(tmp_path: Path) -> None:
@@ -74,7 +74,7 @@ UNIT = np.full((20, 16), 0.25, np.float32)
         ({"descriptors": UNIT}, r"descriptors in rows \(n, dim\)"),
         ({"descriptors": 512 * UNIT.T}, "length is not 1"),
         ({"descriptors": np.full((16, 20), np.nan)}, "descriptors that are not finite"),
-        ({"descriptors": UNIT[:7].T}, "another number than keypoints"),
+        ({"descriptors": UNIT[:7].T}, "different numbers of descriptors and keypoints"),
         ({"descriptors": None}, "has no descriptors"),
     ],
 )
@@ -92,9 +92,9 @@ def test_what_is_wrong_with_photos_is_said_once(tmp_path: Path, changed: dict[st
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"descriptors": np.full((4, 20), 0.5)}, "mixes descriptors of 4 and 16 numbers"),
-        ({"keypoints": np.float32(3)}, "keypoints of x.jpg are not an array"),
-        ({"keypoints": np.zeros(5)}, "keypoints of x.jpg are not an array"),
+        ({"descriptors": np.full((4, 20), 0.5)}, "mixes descriptors of 4 and 16 dimensions"),
+        ({"keypoints": np.float32(3)}, "keypoints of x.jpg are not an (n, 2) array"),
+        ({"keypoints": np.zeros(5)}, "keypoints of x.jpg are not an (n, 2) array"),
         ({"descriptors": "text"}, "x.jpg/descriptors is not an array of numbers"),
     ],
 )
@@ -130,13 +130,13 @@ def test_a_match_file_of_hloc_is_counted(tmp_path: Path) -> None:
     assert found.facts["pairs"] == "2"
     assert found.facts["matches"] == "2, 0 to 2 a pair (mean 1.0)"
     assert found.facts["verified"] == "not recorded"
-    assert found.facts["numbers as"].startswith("int16; keypoints above number 32,767")
+    assert found.facts["numbers as"].startswith("int16; keypoint numbers above 32,767")
 
 
 def test_numbers_that_wrapped_are_wrong(tmp_path: Path) -> None:
     partners = np.array([40_000, -1, 0]).astype(np.int16)
     found = inspect(write_pair(tmp_path / "m.h5", "a.jpg/b.jpg", partners, np.int16))
-    assert found.problems[0].startswith("a.jpg/b.jpg has negative keypoint numbers")
+    assert found.problems[0].startswith("a.jpg/b.jpg has negative keypoint indices")
 
 
 def test_a_match_file_of_ours_tells_what_was_verified(tmp_path: Path) -> None:

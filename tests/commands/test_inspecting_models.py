@@ -48,7 +48,7 @@ def test_a_database_is_counted(database: Path) -> None:
         "cameras": "1",
         "keypoints": "8 in 2 images",
         "columns": "4",
-        "descriptors": "of 0 images",
+        "descriptors": "for 0 images",
         "pairs matched": "1",
         "pairs verified": "0",
     }
@@ -168,7 +168,7 @@ def test_a_reconstruction_of_two_photos_shows_its_database(tmp_path: Path, datab
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"finished": False}, "was not finished"),
+        ({"finished": False}, "is not finished"),
         ({"format_number": 99}, "newer keypatch"),
         ({"format": 1}, "not a report"),
     ],

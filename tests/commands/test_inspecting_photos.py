@@ -37,8 +37,8 @@ def test_a_folder_of_photos_is_counted(tmp_path: Path) -> None:
     assert (found.kind, found.problems) == ("folder of photos", ())
     assert found.facts["photos"] == "4 (2 JPEG, 2 PNG)"
     assert found.facts["sizes"] == "40 x 30 to 80 x 60 pixels (0.0 megapixels), 2 different"
-    assert found.facts["pixels"] == "2 in colour, 2 grey; 1 with 16 bits, which become 8"
-    assert found.facts["orientation"] == "as stored: no EXIF tag turns a photo"
+    assert found.facts["pixels"] == "2 in colour, 2 grey; 1 with 16 bits, converted to 8"
+    assert found.facts["orientation"] == "as stored: no photo is rotated by an EXIF tag"
     assert found.facts["focal length"].startswith("not in the EXIF data; reconstruct guesses 1.2 times")
     assert found.facts["next"] == f"keypatch describe {tmp_path} --out features.h5"
     assert "left out" not in found.facts
@@ -66,7 +66,7 @@ def test_a_single_photo(tmp_path: Path) -> None:
     found = inspect(save(tmp_path / "it's.jpg", orientation=6, film_focal=26))
     assert (found.kind, found.problems) == ("photo", ())
     assert found.facts["photos"] == "1 (1 JPEG)"
-    assert found.facts["orientation"].startswith("Turned by an EXIF tag: 1 of 1 photos, it's.jpg (6). ")
+    assert found.facts["orientation"].startswith("Rotated by an EXIF tag: 1 of 1 photos, it's.jpg (6). ")
     assert found.facts["focal length"] == "60 pixels (EXIF)"  # 26 / 43.27 of a diagonal of 100
     assert found.facts["next"].startswith("keypatch describe '")  # quoted for a shell
 
@@ -75,7 +75,7 @@ def test_photos_that_a_tag_turns_are_named(tmp_path: Path) -> None:
     for number in range(14):
         save(tmp_path / f"{number:02d}.jpg", orientation=8 if number else 1)
     told = inspect(tmp_path).facts["orientation"]
-    assert told.startswith("Turned by an EXIF tag: 13 of 14 photos, 01.jpg (8), 02.jpg (8)")
+    assert told.startswith("Rotated by an EXIF tag: 13 of 14 photos, 01.jpg (8), 02.jpg (8)")
     assert told.count(".jpg (8)") == 10 and "and 3 more. " in told and "--turn-by-exif" in told
 
 
@@ -85,7 +85,7 @@ def test_known_focal_lengths_are_those_reconstruct_takes(tmp_path: Path) -> None
     assert inspect(tmp_path).facts["focal length"] == "60 to 120 pixels (EXIF)"
     save(tmp_path / "c.jpg")
     known = inspect(tmp_path).facts["focal length"]
-    assert known.startswith("60 to 120 pixels (EXIF) of 2 of 3; of the others reconstruct guesses")
+    assert known.startswith("60 to 120 pixels (EXIF) for 2 of 3; for the others, reconstruct guesses")
 
 
 def test_broken_photos_are_named_and_the_others_counted(tmp_path: Path) -> None:
@@ -123,7 +123,7 @@ def test_photos_of_a_kind_that_is_not_read_are_to_be_converted(tmp_path: Path) -
     (tmp_path / "a.NEF").touch()
     found = inspect(tmp_path)
     assert found.kind == "folder of photos" and "No photos found" in found.problems[0]
-    assert "photos in .nef are read when converted to .jpg or .png" in found.facts["left out"]
+    assert "convert photos in .nef to .jpg or .png to use them" in found.facts["left out"]
     save(tmp_path / "b.jpg")
     assert inspect(tmp_path).problems == ()
 
@@ -177,7 +177,7 @@ def test_names_that_no_file_can_have(tmp_path: Path) -> None:
 def test_the_beginning_of_a_text_tells_that_it_is_a_list(tmp_path: Path) -> None:
     (tmp_path / "t.txt").write_bytes(b"a.jpg\n" + b"# and so on\n" * 20_000 + b"\xff")
     found = inspect(tmp_path / "t.txt")
-    assert found.kind == "list of photos" and "not a text in UTF-8" in found.problems[0]
+    assert found.kind == "list of photos" and "not UTF-8 text" in found.problems[0]
 
 
 def test_photos_in_bmp_files_or_beside_a_note_are_no_patch_set(tmp_path: Path) -> None:
@@ -204,7 +204,7 @@ def test_photos_in_folders_are_told_as_classes_and_as_photos_where_they_can_be_b
     assert found.facts["classes"] == "2, 2.0 images each (2 to 2)"
     assert found.facts["photos"] == "4 (4 JPEG)" and found.facts["pixels"] == "4 in colour"
     assert not {"orientation", "focal length"} & set(found.facts)  # training turns them, and knows no camera
-    assert found.facts["next"].endswith("if they are photos to be matched")
+    assert found.facts["next"].endswith("if these are photos to match")
     save(tmp_path / "above.jpg")
     assert inspect(tmp_path).kind == "folder of photos"  # of no class
 

@@ -60,7 +60,7 @@ def test_a_stop_in_training_names_no_option_that_the_quickstart_lacks(
         raise Interrupted("the run keeps a checkpoint", "run the same command with --resume to resume")
 
     monkeypatch.setattr(study, "train", stopped)
-    with pytest.raises(Interrupted, match=r"keeps what was saved; run the same command to resume\.$"):
+    with pytest.raises(Interrupted, match=r"has what was saved so far; run the same command to resume\.$"):
         study.quickstart(tmp_path / "run")
 
 

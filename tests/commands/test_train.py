@@ -117,7 +117,7 @@ def test_a_teacher_adds_its_term_is_remembered_and_found_again(
 
 
 def test_teachers_that_do_not_fit_are_sentences(small_set: Path, tmp_path: Path) -> None:
-    with pytest.raises(KeypatchError, match=r"have 128 numbers, the student's 16.*network\.dim=128"):
+    with pytest.raises(KeypatchError, match=r"have 128 dimensions, the student's 16.*network\.dim=128"):
         train("hardnet", small_set, tmp_path / "run", settings=THIN, pairs=32, teacher="hynet-notredame")
     with pytest.raises(RecipeError, match="rootsift describes patches 12 sigmas wide"):
         train("hardnet", small_set, tmp_path / "run", settings=THIN, pairs=32, teacher="rootsift")

@@ -104,7 +104,7 @@ def test_int8_is_close_smaller_and_runs_everywhere_the_same(tmp_path: Path) -> N
     assert ((described * original).sum(1) > 0.99).all()
     assert np.abs(described - original).max() > 1e-4  # so it is not float32
     assert path.stat().st_size < 0.5 * written(network, tmp_path / "float.onnx").stat().st_size
-    with pytest.raises(KeypatchError, match=r"runs on the processor: leave out --device cuda\."):
+    with pytest.raises(KeypatchError, match=r"runs on the CPU: leave out --device cuda\."):
         OnnxDescriber(path, device="cuda")
 
 
@@ -175,11 +175,11 @@ def foreign_operator(model: Any) -> None:
 WRONG = {
     "another network": (fact("format", None), r"is not a descriptor that `keypatch export` wrote"),
     "a newer format": (fact("format_number", "7"), r"newer keypatch \(format 7"),
-    "another opset": (other_opset, r"needs opset 99 of ONNX, and this onnx knows 1 to \d+\."),
-    "a renamed input": (rename_input, r"has the inputs x \(n, 1, 32, 32\).*promise patches \(n, 1, 32, 32\)"),
+    "another opset": (other_opset, r"needs ONNX opset 99, but this onnx supports 1 to \d+\."),
+    "a renamed input": (rename_input, r"has the inputs x \(n, 1, 32, 32\).*promises patches \(n, 1, 32, 32\)"),
     "another size": (fact("patch_size", "64"), r"has the inputs patches \(n, 1, 32, 32\)"),
     "another dim": (fact("dim", "128"), r"outputs descriptors \(n, 16\).*descriptors \(n, 128\)"),
-    "no size": (fact("patch_size", "-1"), r"does not say its patch_size"),
+    "no size": (fact("patch_size", "-1"), r"does not state its patch_size"),
     "no scale": (fact("patch_sigmas", "wide"), r"is not a readable descriptor in ONNX"),
     "weights elsewhere": (weights_elsewhere, r"keeps weights in another file, which is not read"),
     "a constant elsewhere": (weights_elsewhere_in_a_constant, r"keeps weights in another file"),
@@ -216,7 +216,7 @@ def test_a_file_that_asks_for_all_memory_is_one_sentence(small: tuple[PatchNetwo
         last.output[0] = "before"
         model.graph.node.add(op_type="Add", input=["before", "sum"], output=["descriptors"])
 
-    with pytest.raises(DataError, match=r"other\.onnx cannot be read: a trial needed more than 4 GB of memory"):
+    with pytest.raises(DataError, match=r"other\.onnx cannot be read: a trial read needed more than 4 GB of memory"):
         OnnxDescriber(changed(small[1], tmp_path, swell))
 
 

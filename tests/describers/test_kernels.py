@@ -137,7 +137,7 @@ def test_code_behind_a_link_is_built_again_and_never_run(planted: tuple[Path, Pa
 def test_a_folder_open_to_others_gives_no_code(planted: tuple[Path, Path]) -> None:
     library, marker = planted
     library.parent.chmod(0o777)
-    with pytest.warns(UserWarning, match="is not closed to other users, so no code is loaded from it"):
+    with pytest.warns(UserWarning, match="is open to other users, so no code is loaded from it"):
         assert load_library() is None
     assert not marker.exists()
 
@@ -147,7 +147,7 @@ def test_a_folder_of_another_user_gives_no_code(planted: tuple[Path, Path], monk
     me = os.geteuid() + 1
     library.parent.rename(library.parent.with_name(f"native-{me}"))  # as if it had been waiting for us
     monkeypatch.setattr(os, "geteuid", lambda: me)
-    with pytest.warns(UserWarning, match=f"native-{me} is not closed to other users"):
+    with pytest.warns(UserWarning, match=f"native-{me} is open to other users"):
         assert load_library() is None
     assert not marker.exists()
 

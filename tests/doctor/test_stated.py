@@ -104,7 +104,7 @@ def test_a_name_in_doubt_lists_those_there_are(tmp_path, names, name):
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"keypoints": np.zeros(3)}, r"should be an array \(n, 2\)"),
+        ({"keypoints": np.zeros(3)}, r"should be an \(n, 2\) array"),
         ({"keypoints": np.full((3, 2), np.nan)}, "keypoint 0 has a value that is not finite"),
         ({"scales": np.ones(4)}, r"shape \(4,\) for 3 keypoints"),
         ({"scales": np.array([1.0, 0.0, 1.0])}, "keypoint 1 has scale 0.*padding"),

@@ -192,7 +192,5 @@ def test_without_ray_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setitem(sys.modules, "ray", None)
     for name in ("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "RAY_USAGE_STATS_ENABLED"):
         monkeypatch.setenv(name, "0")  # so that what is set there is undone
-    with pytest.raises(
-        KeypatchError, match=r"--engine ray needs Ray: pip install 'keypatch\[ray\]', or work in several"
-    ):
+    with pytest.raises(KeypatchError, match=r"--engine ray needs Ray: pip install 'keypatch\[ray\]', or use several"):
         list(run(Square(), range(3), Parallel(engine="ray"), Told()))

@@ -280,8 +280,8 @@ def test_photos_with_exif_tags_are_named_in_a_warning(photos: Path, tmp_path: Pa
     told = Told()
     describe(tmp_path, tmp_path / "f.h5", "sift", TWENTY, progress=told)
     assert told.messages == [
-        "Turned by an EXIF tag: 2 of 4 photos, c.png (6), d.png (3). Their pixels are used as stored, but viewers and "
-        "cv2.imread turn them; so do describe and match with --turn-by-exif."
+        "Rotated by an EXIF tag: 2 of 4 photos, c.png (6), d.png (3). Their pixels are used as stored, but viewers and "
+        "cv2.imread rotate them; so do describe and match with --turn-by-exif."
     ]
     with pytest.warns(UserWarning, match=r"c\.png \(6\), d\.png \(3\)"):
         describe(tmp_path, tmp_path / "g.h5", "sift", TWENTY)
@@ -299,7 +299,7 @@ def test_equal_tags_are_told_too_unless_photos_are_turned_by_them(photos: Path, 
         progress=told,
         files=FileOptions(turn_by_exif=True),
     )
-    assert [message.split(".")[0] for message in told.messages] == ["Turned by an EXIF tag: 1 of 1 photos, a"]
+    assert [message.split(".")[0] for message in told.messages] == ["Rotated by an EXIF tag: 1 of 1 photos, a"]
     plain = describe(photos / "a.png", tmp_path / "h.h5", "sift", Extraction(keypoints=None))
     assert_same(stored, plain)
     there = {tuple(row) for row in (199 - read_features(plain, "a.png").keypoints.xy).round(0)}
@@ -422,7 +422,7 @@ def test_masks_are_part_of_the_settings_of_a_file(photos: Path, masks: Path, tmp
 
 
 def test_masks_of_no_photo_or_of_another_size_are_refused(photos: Path, masks: Path, tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"has no mask of any photo.*b\.jpg\.png"):
+    with pytest.raises(DataError, match=r"has no mask for any photo.*b\.jpg\.png"):
         describe(photos / "b.jpg", tmp_path / "f.h5", "sift", TWENTY, files=FileOptions(masks=masks))
     Image.new("L", (100, 200), 255).save(masks / "a.png.png")
     with pytest.raises(DataError, match=r"100 x 200 pixels, but its photo has 200 x 200"):

@@ -217,7 +217,7 @@ def test_arrays_kept_in_another_file_are_refused(tmp_path: Path, plant: Callable
     write_foreign(tmp_path / "h.h5")
     with h5py.File(tmp_path / "h.h5", "a") as file:
         plant(file["x.jpg"], tmp_path / "secret")
-    with pytest.raises(DataError, match=r"h\.h5: /x\.jpg/scales is kept in another file"):
+    with pytest.raises(DataError, match=r"h\.h5: /x\.jpg/scales is stored in another file"):
         read_features(tmp_path / "h.h5", "x.jpg")
 
 
@@ -294,8 +294,8 @@ def test_a_file_without_features_is_refused_by_the_reader(tmp_path: Path, array:
     [
         ("a.jpg b.jpg c.jpg d.jpg", "x.jpg", r'It has "a\.jpg", "b\.jpg", "c\.jpg" and 1 more\.'),
         ("a.jpg", "x.jpg", r'It has "a\.jpg"\.'),
-        ("db/2/a.jpg", "a.jpg", r'It has "db/2/a\.jpg": give the folder that holds db/2, or it as --root'),
-        ("a.jpg", "db/2/a.jpg", r'It has "a\.jpg": give the folder db/2, or it as --root'),
+        ("db/2/a.jpg", "a.jpg", r'It has "db/2/a\.jpg": give the folder that contains db/2, or set --root to it'),
+        ("a.jpg", "db/2/a.jpg", r'It has "a\.jpg": give the folder db/2, or set --root to it'),
         ("", "a.jpg", "It has none"),
     ],
 )

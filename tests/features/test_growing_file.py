@@ -153,7 +153,7 @@ def test_a_foreign_file_is_left_as_it_is(tmp_path: Path) -> None:
     (tmp_path / "text.h5").write_text("mine")
     (tmp_path / "empty.h5").touch()
     for name, message in {
-        "hloc": "not a match file of keypatch",
+        "hloc": "not a match file written by keypatch",
         "text": "is not a readable feature file",
         "empty": "is not a readable feature file",
     }.items():
@@ -276,7 +276,7 @@ def test_also_when_the_table_of_names_finds_no_room(tmp_path: Path, more: int) -
         ("settings", "{", ', attribute "settings" is not a readable value'),
         ("settings", "5", ', attribute "settings" is not a readable value'),
         ("format_number", [1, 1], ', attribute "format_number" is not a readable value'),
-        ("format", ["keypatch-matches"] * 2, "exists and is not a match file of keypatch"),
+        ("format", ["keypatch-matches"] * 2, "exists and is not a match file written by keypatch"),
     ],
 )
 def test_a_file_with_a_damaged_head_is_left_alone(tmp_path: Path, name: str, value: object, message: str) -> None:

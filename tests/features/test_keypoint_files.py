@@ -59,7 +59,7 @@ def test_colmaps_half_pixel_is_taken_off(
 def test_a_photo_of_the_database_without_keypoints_has_none(tmp_path: Path) -> None:
     colmap(tmp_path / "k.db", np.empty((0, 4), np.float32))
     assert len(open_keypoints(tmp_path / "k.db").read("db/a.jpg")) == 0
-    with pytest.raises(DataError, match=r"has no keypoints of other\.jpg"):
+    with pytest.raises(DataError, match=r"has no keypoints for other\.jpg"):
         open_keypoints(tmp_path / "k.db").read("other.jpg")
 
 
@@ -135,7 +135,7 @@ def test_csv_without_names_serves_every_photo_and_may_leave_values_out(tmp_path:
         ("x,y,sigma\n,2,3\n", "must be finite"),
         ("x,y,sigma\n1,2,-3\n", "must be above 0"),
         ("x,y,sigma,image\n1,2,3,\n", "line 2: the column image is empty"),
-        ("x,y,sigma,image\n1,2,3,b.jpg\n", r"no keypoints of a\.jpg"),
+        ("x,y,sigma,image\n1,2,3,b.jpg\n", r"no keypoints for a\.jpg"),
     ],
 )
 def test_wrong_tables_are_told(tmp_path: Path, text: str, message: str) -> None:

@@ -116,9 +116,9 @@ def test_other_settings_and_other_folders_are_refused(photos: Path, tmp_path: Pa
     describe(photos / "a.png", tmp_path / "f", "sift", FEW)
     with pytest.raises(KeypatchError, match=r"other settings: keypoints = 20 \(now 5\)"):
         describe(photos / "a.png", tmp_path / "f", "sift", Extraction(keypoints=5))
-    with pytest.raises(KeypatchError, match="is a folder of something else"):
+    with pytest.raises(KeypatchError, match="is a folder with other contents"):
         describe(photos, photos, "sift", FEW)
-    with pytest.raises(DataError, match=r"There is no feature file .*: it is a folder, but no store"):
+    with pytest.raises(DataError, match=r"There is no feature file .*: it is a folder but not a store"):
         read_names(photos)
 
 
@@ -131,7 +131,7 @@ def test_an_index_is_only_a_table_of_the_shards(photos: Path, tmp_path: Path) ->
     describe(photos, store, "sift", FEW)
     assert (store / INDEX).exists()
     next(store.glob("*.h5")).unlink()
-    with pytest.raises(DataError, match=r"lacks 1 of its 4 files, such as .*\.h5\. Copy them again; or delete index"):
+    with pytest.raises(DataError, match=r"lacks 1 of its 4 files, such as .*\.h5\. Copy them again, or delete index"):
         read_names(store)
     (store / INDEX).unlink()
     assert len(read_names(store)) == 3

@@ -17,7 +17,7 @@ def test_a_term_called_with_embeddings_says_what_it_takes(name: str, given: tupl
 
 
 def test_the_module_called_with_embeddings_and_labels_says_so() -> None:
-    with pytest.raises(KeypatchError, match=r"positives \(8,\), as labels have.*labels are given as point_id="):
+    with pytest.raises(KeypatchError, match=r"positives \(8,\), the shape of labels.*labels are given as point_id="):
         LossModule(Triplet())(EMBEDDINGS, LABELS)
     half = EMBEDDINGS[::2]
     assert LossModule(Triplet())(half, half + 0.1, point_id=torch.arange(4)).isfinite()

@@ -56,7 +56,7 @@ def test_weights_of_pairs_pass_it_by() -> None:
 def test_a_missing_teacher_and_one_of_another_dimension_are_named() -> None:
     with pytest.raises(KeypatchError, match="Name a teacher with --teacher"):
         Distillation()(Described.of_pairs(rows(4, 8, 0), rows(4, 8, 1)))
-    with pytest.raises(KeypatchError, match=r"have 16 numbers, the student's 8.*network\.dim=16"):
+    with pytest.raises(KeypatchError, match=r"have 16 dimensions, the student's 8.*network\.dim=16"):
         Distillation()(Described.of_pairs(rows(4, 8, 0), rows(4, 8, 1), teacher=rows(8, 16, 2)))
     with pytest.raises(KeypatchError, match="a row for each of the 8 descriptors; found 4"):
         Described.of_pairs(rows(4, 8, 0), rows(4, 8, 1), teacher=rows(4, 8, 2))

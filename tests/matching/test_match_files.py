@@ -108,7 +108,7 @@ def test_a_matrix_of_another_shape_is_told(tmp_path: Path, matrix: Any) -> None:
     path = write_hloc(tmp_path / "m.h5", "a/b", [1])
     with h5py.File(path, "a") as file:
         file["a/b"].attrs.update({"model": "F", "matrix": matrix})
-    with pytest.raises(DataError, match="matrix of /a/b is not 3 x 3 finite numbers"):
+    with pytest.raises(DataError, match="matrix of /a/b is not a finite 3 x 3 matrix"):
         read_matches(path, "a", "b")
 
 

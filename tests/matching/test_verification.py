@@ -166,7 +166,7 @@ def test_wrong_choices_are_told_in_a_sentence(how: dict[str, Any], part: str) ->
 
 def test_matches_of_other_features_are_refused() -> None:
     first, second, matches = two_views()
-    with pytest.raises(KeypatchError, match="image 2 has 10"):
+    with pytest.raises(KeypatchError, match="image 2 has only 10"):
         verify(matches, first, second.take(np.arange(10)))
 
 

@@ -58,8 +58,8 @@ def test_without_errors_there_is_no_score():
     ("errors", "thresholds", "sentence"),
     [
         ([math.nan], [1], "never nan"),
-        ([-1], [1], "0 or more"),
-        ([[1]], [1], "a list of numbers"),
+        ([-1], [1], "non-negative"),
+        ([[1]], [1], "a list of non-negative numbers"),
         ([1], [0], "above 0 and finite"),
         ([1], [math.inf], "above 0 and finite"),
     ],

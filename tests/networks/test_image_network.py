@@ -100,7 +100,7 @@ def test_a_file_of_another_network_is_refused_by_the_names_in_it(tmp_path: Path)
 
 
 def test_a_module_that_gives_something_else_is_refused() -> None:
-    with pytest.raises(RecipeError, match=r"Backbone returned a tensor \(2, 6\), but image_network was told of 7"):
+    with pytest.raises(RecipeError, match=r"Backbone returned a tensor \(2, 6\), but image_network expects 7"):
         Own(features=7).build()(torch.zeros(2, 3, 28, 28))
 
 

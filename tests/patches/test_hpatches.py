@@ -116,7 +116,7 @@ def test_a_wrong_strip_is_named(hpatches: Make, kind: str) -> None:
 def test_sequences_of_different_sides_are_told_apart(hpatches: Make) -> None:
     folder, _ = hpatches(names=["i_one"], side=65)
     hpatches(names=["v_two"], side=64)
-    with pytest.raises(DataError, match="v_two has patches of side 64, but i_one of 65"):
+    with pytest.raises(DataError, match="v_two has patches of side 64, but i_one has side 65"):
         read_hpatches(folder)
 
 

@@ -90,9 +90,7 @@ def test_two_halves_of_a_scene_become_one_model(tmp_path: Path, given: bool) -> 
     assert made.statistics.points == POINTS and made.statistics.reprojection_error < 0.01  # no noise
     errors = pose_errors(read_model(made.model).poses, halves.poses).summary()
     assert errors["rotation_max_degrees"] < 0.1 and errors["position_max_percent"] < 0.5
-    assert made.notes == [
-        "Two models (4 photos, 120 points; 4 photos, 120 points) were joined: 40 points are seen in both."
-    ]
+    assert made.notes == ["Two models (4 photos, 120 points; 4 photos, 120 points) were joined: they share 40 points."]
     assert [path.name for path in (made.folder / "models").iterdir()] == ["0"]
 
 
@@ -104,7 +102,7 @@ def test_two_scenes_that_share_nothing_are_both_kept_and_told(tmp_path: Path) ->
     ]
     assert made.unregistered == [] and made.facts()["photos registered"] == "4 of 8"
     assert made.facts()["model 1"] == "4 photos, 100 points"
-    assert "4 of 8 photos registered; mapping another model of the rest" in told.notes
+    assert "4 of 8 photos registered; mapping the rest as another model" in told.notes
     for number in range(2):
         assert pycolmap.Reconstruction(str(made.folder / "models" / str(number))).num_points3D() == 100
     why, remedy = made.notes

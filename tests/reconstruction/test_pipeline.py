@@ -110,7 +110,7 @@ def test_the_settings_tell_how_matches_were_made_where_it_is_not_the_usual_way()
 
 def test_a_folder_of_other_things_is_not_touched(scene, tmp_path: Path) -> None:
     (tmp_path / "database.db").write_text("my project")
-    with pytest.raises(DataError, match="not empty and is not a reconstruction"):
+    with pytest.raises(DataError, match="not empty and is not a keypatch reconstruction"):
         run(scene, tmp_path)
     assert (tmp_path / "database.db").read_text() == "my project"
     (tmp_path / "reconstruction.json").write_text('{"format": "keypatch-reconstruction", "format_number": 99}')
@@ -308,7 +308,7 @@ def test_a_name_that_cannot_be_used_leaves_out_one_photo(scene, tmp_path: Path) 
         made = run(scene, tmp_path / "out", tmp_path / "photos", cameras=scene.cameras)
     assert list(made.photos) == scene.names
     said = "\n".join(str(each.message) for each in warned)
-    assert "two\\nlines.png' cannot be an image's name in COLMAP and is left out" in said
+    assert "two\\nlines.png' is not a valid image name in COLMAP and is left out" in said
     assert "latin-" in said and said.count("left out") == 2
 
 
@@ -320,7 +320,7 @@ def test_one_photo_is_not_enough(scene, tmp_path: Path) -> None:
 def test_cameras_of_other_photos_are_named(scene, tmp_path: Path) -> None:
     for name in scene.names:
         shutil.copy(scene.cameras / f"{name}.camera", tmp_path / f"x{name}.camera")
-    with pytest.raises(DataError, match=r"other photos, such as .x0.png.*not of .0.png"):
+    with pytest.raises(DataError, match=r"other photos, such as .x0.png.*but none for .0.png"):
         run(scene, tmp_path / "out", cameras=tmp_path)
 
 
@@ -523,7 +523,9 @@ def test_features_and_matches_of_different_runs_are_refused(scene, tmp_path: Pat
     with h5py.File(matches, "r+") as file:
         file.attrs.update({"format": "keypatch-matches", "format_number": 1})
         file.attrs["settings"] = json.dumps({"descriptor": "tfeat", "features": {"keypoints": 9}})
-    with pytest.raises(DataError, match=r"other features than .*: those were written by keypatch, these were not\."):
+    with pytest.raises(
+        DataError, match=r"was not made from .*: its features were written by keypatch, these were not\."
+    ):
         run(scene, tmp_path / "out", matches=matches)
     assert not (tmp_path / "out").exists()
 
@@ -542,7 +544,7 @@ def test_only_settings_that_differ_are_told_and_few_of_them(scene, tmp_path: Pat
     with pytest.raises(DataError) as error:
         run(scene, tmp_path / "out", features=features, matches=matches)
     told = "a = 1 (now 2), weights = 00000000 (now 11111111)"
-    assert str(error.value) == f"{matches} was made from other features than {features}: {told}. Match these again."
+    assert str(error.value) == f"{matches} was not made from {features}: {told}. Match these features again."
     with h5py.File(features, "r+") as file:
         file.attrs["settings"] = json.dumps(dict.fromkeys("abcdefgh", 2))
     with pytest.raises(DataError, match=r"a = 1 \(now 2\), b = .*c = 1 \(now 2\) and 6 more\. Match"):

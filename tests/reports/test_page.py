@@ -279,7 +279,7 @@ def test_the_policy_allows_one_style_one_script_and_pictures_inside(page: Callab
     ("name", "content", "sentence"),
     [
         ("missing.json", None, "There is no file or folder"),
-        ("empty", "folder", "holds no result"),
+        ("empty", "folder", "has neither a result"),
         ("a.json", "[1, 2]", "is not a result file"),
         ("a.json", "{", "is not a readable JSON file"),
         ("a.json", '{"format": "keypatch-result", "format_number": 99}', "update keypatch"),
@@ -328,9 +328,9 @@ def test_runs_and_results_in_folders_below_are_found_and_told_apart(make: Callab
 def test_a_folder_without_results_beside_one_with_them_is_named(make: Callable, tmp_path: Path) -> None:
     make("sift", 0.3).save(tmp_path / "a.json")
     (tmp_path / "empty").mkdir()
-    with pytest.warns(UserWarning, match="empty holds no result"):
+    with pytest.warns(UserWarning, match="empty has neither a result"):
         page = report([tmp_path / "a.json", tmp_path / "empty"], tmp_path / "page.html")
-    assert "empty holds no result" in page.read_text(encoding="utf-8")
+    assert "empty has neither a result" in page.read_text(encoding="utf-8")
 
 
 def test_a_provenance_of_other_things_than_texts_is_refused(make: Callable, tmp_path: Path) -> None:

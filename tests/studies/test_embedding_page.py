@@ -125,7 +125,7 @@ def test_tensors_without_a_place_are_told_and_wrong_files_are_refused(page: dict
     told = Told()
     images, file = page["root"] / "images" / "train", page["root"] / "resnet50.safetensors"
     keypatch.train("embedding_products", images, "runs/told", ONE, pairs=64, start_from=file, progress=told)
-    assert any("2 tensors have no place in the network: fc.bias, fc.weight" in note for note in told.said)
+    assert any("2 tensors are not used by the network: fc.bias, fc.weight" in note for note in told.said)
     with pytest.raises(DataError, match="does not have the tensor names of any known network"):
         keypatch.train("embedding_images", images, "runs/small", ONE, pairs=64, start_from=file)
     assert not Path("runs/small").exists()

@@ -358,7 +358,7 @@ def test_other_conditions_are_refused_in_the_same_folder(
     [
         ({"recipes": ["hynett"]}, RecipeError, 'Did you mean "hynet"'),
         ({"settings": ["loss.marginn=1"]}, RecipeError, "hardnet: --set loss.marginn=1"),
-        ({"recipes": ["hardnet", HARDNET]}, RecipeError, 'Two rows would be "hardnet-0".*rename one'),
+        ({"recipes": ["hardnet", HARDNET]}, RecipeError, 'Two rows would be named "hardnet-0".*rename one'),
         ({"recipes": [replace(HYNET, name="a/b")]}, RecipeError, "Rename the recipe"),
         ({"device": "tpu"}, KeypatchError, "tpu"),
         ({"precision": "int3"}, KeypatchError, "int3"),
@@ -415,7 +415,7 @@ def test_data_to_train_on_are_not_scored_on(
 
 def test_a_recipe_of_a_file_that_kept_its_name_is_to_be_renamed(study: Callable[..., Table], tmp_path: Path) -> None:
     write_recipe(tmp_path / "mine.toml", replace(HARDNET, average=0.5))
-    with pytest.raises(RecipeError, match=r"if two recipes have one name, rename one of them: name = "):
+    with pytest.raises(RecipeError, match=r"if two recipes have the same name, rename one of them: name = "):
         study(recipes=["hardnet", tmp_path / "mine.toml"])
 
 
@@ -464,7 +464,7 @@ def test_ctrl_c_in_training_or_scoring_leaves_a_study_that_resumes_to_the_same_s
 ) -> None:
     monkeypatch.setattr("keypatch.training.loop._LOG_SECONDS", 0.0)
     with pytest.raises(
-        Interrupted, match="keeps everything finished so far, up to hardnet-0; run the same command to resume"
+        Interrupted, match="has everything finished so far, up to hardnet-0; run the same command to resume"
     ):
         study(recipes=["hardnet"], progress=StopAt(word))
     stopped = study(recipes=["hardnet"])

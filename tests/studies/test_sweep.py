@@ -113,7 +113,7 @@ def test_recipes_are_taken_as_published_before_anything_is_varied(sweep: Callabl
     assert [arm.label for arm in theirs] == ["hynet as published loss.alpha=1", "hynet as published loss.alpha=2"]
     assert {arm.recipe.form for arm in theirs} == {"as published"}
     assert {arm.recipe.form for arm in ours} == {"with our detector noise (1)"}
-    with pytest.raises(RecipeError, match='"small" is no recipe of a paper'):
+    with pytest.raises(RecipeError, match='"small" is not a recipe from a paper'):
         sweep_arms(["small"], [], 1024, ["sampler.pairs=32"], True)
     sweep(vary=())
     assert "Recipes: with our detector noise (1)." in (tmp_path / "study" / "table.md").read_text()
@@ -143,7 +143,7 @@ def test_a_label_that_cannot_be_a_file_name_is_refused(label: str) -> None:
         (["los.margin=1"], {}, r'^hardnet: --vary los.margin=1: .*Did you mean "loss"'),
         (["loss.margin=1,wide"], {}, "^hardnet: --vary loss.margin=wide.* must be a finite number, not 'wide'"),
         (["sampler.pairs=2.5"], {}, "^hardnet: --vary sampler.pairs=2.5 must be an integer"),
-        (["loss.margin=1,1.0"], {}, "the value 1 is there twice"),
+        (["loss.margin=1,1.0"], {}, "the value 1 is given twice"),
         (["augment.flips=none,sideways"], {}, "must be one of none, dihedral"),
         (["loss.margin="], {}, "expected PATH=V1,V2"),
         (["loss.margin=1,,2"], {}, "expected PATH=V1,V2"),
@@ -158,7 +158,7 @@ def test_a_label_that_cannot_be_a_file_name_is_refused(label: str) -> None:
         (["augment.shared=[flips],flips"], {}, "are the same recipe"),
         ([], {"recipes": ["hardnt"]}, 'Did you mean "hardnet"'),
         ([], {"recipes": []}, "No recipe given"),
-        ([], {"recipes": ["hardnet", "hardnet"]}, 'Two rows would be "hardnet-0"'),
+        ([], {"recipes": ["hardnet", "hardnet"]}, 'Two rows would be named "hardnet-0"'),
     ],
 )
 def test_wrong_values_are_one_sentence_before_anything_is_written(
@@ -378,7 +378,7 @@ def test_arms_of_a_study_are_compared_by_their_labels(sweep: Callable[..., Table
     assert difference.gains == pytest.approx(
         np.subtract(scores["hardnet loss.margin=0.5"], scores["hardnet loss.margin=1"])
     )
-    with pytest.raises(DataError, match="holds no study"):
+    with pytest.raises(DataError, match="is not a study"):
         study_compare(tmp_path / "nowhere", "a", "b")
 
 

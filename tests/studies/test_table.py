@@ -127,7 +127,7 @@ def test_a_fault_at_a_new_test_set_leaves_the_older_scores_in_the_table(table: T
     assert faulty.lines[0].scores(HARD) == [0.04, 0.06]
     write_methods_page(tmp_path / "table.md", faulty)
     page = (tmp_path / "table.md").read_text()
-    assert "| hynet-0 | failed: No castle. What was scored before stays in the table. |" in page
+    assert "| hynet-0 | failed: No castle. Earlier scores stay in the table. |" in page
 
 
 def test_a_test_set_that_only_some_were_scored_on_moves_nobody(table: Table) -> None:

@@ -184,7 +184,7 @@ def test_what_was_scored_is_not_scored_again(
 
     for place in ("ubc.study", "scoring"):
         monkeypatch.setattr(f"keypatch.studies.{place}.evaluate_ubc", counted)
-    with pytest.raises(Interrupted, match="keeps what was scored, up to hardnet, yosemite, step 4; run the same"):
+    with pytest.raises(Interrupted, match="has what was scored so far, up to hardnet, yosemite, step 4; run the same"):
         study()
     page = (tmp_path / "study" / "table.md").read_text()  # what is there is shown
     shown = cells(page, "FPR95 in %, last checkpoint")["hardnet"]
@@ -256,7 +256,7 @@ def test_results_of_a_longer_run_are_not_mixed_with_those_of_a_shorter_one(
     study: Callable[..., UbcTable], data: Path, runs: dict[str, Path], tmp_path: Path, finished: Path
 ) -> None:
     shorter = train_thin(data / "liberty", tmp_path / "shorter", pairs=48)
-    with pytest.raises(KeypatchError, match=r"step-2\.json is of a checkpoint that these runs do not have.*--name"):
+    with pytest.raises(KeypatchError, match=r"step-2\.json is from a checkpoint that these runs do not have.*--name"):
         study(shorter, runs["notredame"], runs["yosemite"])
 
 
@@ -265,7 +265,7 @@ def test_rows_on_other_data_are_refused(
 ) -> None:
     changed = shutil.copytree(data, tmp_path / "changed")
     (changed / "yosemite" / "hard_2_2_0.txt").write_text("0 0 0 1 0 0 0\n0 0 0 4 1 0 0\n")
-    with pytest.raises(KeypatchError, match=r"holds results of hardnet on another yosemite.*--out"):
+    with pytest.raises(KeypatchError, match=r"holds results of hardnet on a different yosemite.*--out"):
         study(data=changed)
 
 
@@ -308,7 +308,7 @@ def test_a_run_is_known_by_its_data_and_wrong_ones_are_told(
     with pytest.raises(KeypatchError, match=r"the run was trained on yosemite\. Leave out liberty="):
         study(f"liberty={yosemite}", notredame, liberty)
     other = train_thin(data / "liberty", tmp_path / "wider", settings=("sampler.pairs=16", "network.width=8"))
-    with pytest.raises(KeypatchError, match="was trained with another recipe than"):
+    with pytest.raises(KeypatchError, match="was trained with a different recipe from"):
         study(notredame, yosemite, other)
     with pytest.raises(DataError, match=r"is not a training run: there is no recipe\.toml"):
         study(data, notredame, yosemite)

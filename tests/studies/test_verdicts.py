@@ -93,7 +93,7 @@ def test_one_seed_gives_no_verdict() -> None:
             ["castle hard FPR96 %"],
             'no column "castle hard FPR96 %".*Did you mean "castle hard FPR95',
         ),
-        ("claimed", "plain", ["castle d*M2"], "decides nothing"),
+        ("claimed", "plain", ["castle d*M2"], "cannot decide a comparison"),
         ("claimed", "waiting", [], '"waiting" is not finished'),
     ],
 )

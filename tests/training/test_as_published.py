@@ -65,7 +65,7 @@ def test_noise_that_was_asked_for_is_told() -> None:
 @pytest.mark.parametrize("name", ["small", "adapt", "mine"])
 def test_a_recipe_of_no_paper_is_refused(name: str) -> None:
     recipe = replace(RECIPES.get(name, RECIPES["hynet"]), name=name)
-    with pytest.raises(RecipeError, match=r"is no recipe of a paper.*augment\.detector_noise=0"):
+    with pytest.raises(RecipeError, match=r"is not a recipe from a paper.*augment\.detector_noise=0"):
         as_published(recipe)
 
 

@@ -22,7 +22,7 @@ def test_torch_loads_compiled_code_from_a_folder_of_this_user_alone(
     if is_open:
         planted.mkdir()
         planted.chmod(0o777)
-        with pytest.warns(UserWarning, match="not closed to other users"):
+        with pytest.warns(UserWarning, match="is open to other users"):
             compiled(torch.relu, print)
     else:
         compiled(torch.relu, print)

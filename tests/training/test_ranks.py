@@ -181,7 +181,7 @@ def test_a_rank_that_is_silent_ends_the_others_within_a_minute(small_folder: Pat
             os.kill(silent, signal.SIGKILL)
     assert time.monotonic() - stopped < 60 + 35  # torchrun itself gives the silent one 30 seconds to end
     (told,) = sentences(lines)
-    assert "Rank 1 of this training has given no sign of life for 30 seconds" in told
+    assert "Rank 1 of this training has not responded for 30 seconds" in told
 
 
 @pytest.mark.slow
@@ -215,6 +215,6 @@ def test_shares_are_consecutive_and_differ_by_one_pair_at_most(pairs: int, size:
 def test_a_batch_smaller_than_the_ranks_is_refused_before_anything_is_written(
     hardnet: Recipe, small_set: PatchSet, tmp_path: Path
 ) -> None:
-    with pytest.raises(RecipeError, match="16 pairs cannot be shared by 17 ranks"):
+    with pytest.raises(RecipeError, match="16 pairs cannot be split among 17 ranks"):
         run_training(hardnet, small_set, tmp_path / "run", conditions=EXACT, ranks=Ranks(0, 17))
     assert not (tmp_path / "run").exists()

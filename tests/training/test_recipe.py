@@ -32,7 +32,7 @@ def test_third_patches_must_be_drawn_to_be_mined(hardnet: Recipe) -> None:
 
 def test_adaptive_pairs_need_mined_negatives_where_they_choose(hardnet: Recipe) -> None:
     without = replace(hardnet, mining=None, loss=(NPair(),))
-    with pytest.raises(RecipeError, match="Give a mining"):
+    with pytest.raises(RecipeError, match="Set mining"):
         replace(without, sampler=AdaptivePairs(16))
     assert replace(without, sampler=AdaptivePairs(16, lam=0.0)).mining is None
     assert replace(hardnet, sampler=AdaptivePairs(16)).mining is not None

@@ -106,9 +106,9 @@ def test_teachers_that_do_not_fit_are_refused_before_anything_is_written(
     hardnet: Recipe, taught: Recipe, small_set: PatchSet, tmp_path: Path
 ) -> None:
     out = tmp_path / "run"
-    with pytest.raises(RecipeError, match="12 sigmas wide, the network to be trained patches 24 sigmas wide"):
+    with pytest.raises(RecipeError, match="12 sigmas wide, but the network to train takes patches 24 sigmas wide"):
         run_training(taught, small_set, out, conditions=EXACT, teacher=Rows(patch_sigmas=12.0))
-    with pytest.raises(KeypatchError, match="have 64 numbers, the student's 16"):
+    with pytest.raises(KeypatchError, match="have 64 dimensions, the student's 16"):
         run_training(taught, small_set, out, conditions=EXACT, teacher=Rows(dim=64))
     with pytest.raises(KeypatchError, match="Name a teacher"):
         run_training(taught, small_set, out, conditions=EXACT)

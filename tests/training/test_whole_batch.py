@@ -160,5 +160,5 @@ def test_at_the_ends_dropout_keeps_all_or_nothing() -> None:
 def test_a_layer_that_cannot_be_held_to_the_rows_is_refused() -> None:
     network = nn.Sequential(nn.Conv2d(1, 4, 3), nn.Dropout2d(0.1))
     see_whole_batch(network, network)  # one process, no parts: as it is
-    with pytest.raises(RecipeError, match="The layer Dropout2d draws for the rows it sees"):
+    with pytest.raises(RecipeError, match="The layer Dropout2d draws random numbers for the rows it sees"):
         see_whole_batch(network, network, Ranks(0, 2))

@@ -86,13 +86,13 @@ class Comparison:
 
 
 def compare(first: Result, second: Result, *scores: str) -> Comparison:
-    """The paired differences of two results on the same data: of these scores, else of the headline ones.
+    """The paired differences of two results on the same data, for these scores or else the headline scores.
 
     >>> kp.compare(kp.load_result("rootsift.json"), kp.load_result("sift.json"))
     rootsift is better than sift: rank1 of rootsift minus that of sift is ...
 
     Raises:
-        KeypatchError: the results are of other benchmarks, data or settings, or have no intervals of a score.
+        KeypatchError: the results differ in benchmark, data or settings, or a score has no intervals.
     """
     names = scores or [
         name for name in headline_scores(first) if name in first.replicates and name in second.replicates
@@ -116,15 +116,15 @@ def paired_difference(first: Result, second: Result, score: str) -> Difference:
     _require_same_settings(first, second)
     for result in (first, second):
         if score not in result.replicates or score not in result.scores:
-            raise _refusal(first, second, f"{result.descriptor} has no interval of {score}; evaluate it again")
+            raise _refusal(first, second, f"{result.descriptor} has no interval for {score}; evaluate it again")
     ours, theirs = first.replicates[score], second.replicates[score]
     if (ours.units, ours.count, len(ours.values)) != (theirs.units, theirs.count, len(theirs.values)):
         drawn = [f"{len(each.values)} draws of {each.count} {each.units}" for each in (ours, theirs)]
-        raise _refusal(first, second, f"their intervals of {score} are from {drawn[0]} and {drawn[1]}")
+        raise _refusal(first, second, f"their intervals for {score} are from {drawn[0]} and {drawn[1]}")
     interval = Replicates(ours.values - theirs.values, ours.units, ours.count).interval()
     if interval is None:
         raise _refusal(
-            first, second, f"{ours.count} {ours.units} are too few for an interval of the difference in {score}"
+            first, second, f"{ours.count} {ours.units} are too few for an interval on the difference in {score}"
         )
     value = first.scores[score] - second.scores[score]
     return Difference(value, *interval, score, first.descriptor, second.descriptor)

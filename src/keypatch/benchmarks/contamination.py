@@ -29,9 +29,9 @@ class Contamination:
     def __post_init__(self) -> None:
         numbers = (self.images, self.trained_on)
         if not all(isinstance(each, int) for each in numbers) or not 0 <= self.trained_on <= self.images:
-            raise ValueError("the images that were trained on should be counted among all")
+            raise ValueError("the images trained on should be counted among all images")
         if not all(isinstance(each, str) for each in self.examples):
-            raise TypeError("the examples of images that were trained on should be names")
+            raise TypeError("the examples of images trained on should be names")
 
     def __bool__(self) -> bool:
         return self.trained_on > 0

@@ -46,12 +46,12 @@ def evaluate(
         descriptor: a zoo name, run folder, weight file or any Describer; for benchmarks on photos also a feature file,
             for hpatches also a folder of csv descriptors.
         benchmark: a name of `keypatch list benchmarks`.
-        data: a folder as the benchmark's page in docs/benchmarks/ says; for ubc and embedding also "embedded-test" or
-            an open PatchSet.
+        data: a folder as described on the benchmark's page in docs/benchmarks/; for ubc and embedding also
+            "embedded-test" or an open PatchSet.
         settings: the benchmark's own dataclass, such as `Ubc(rule="hynet")`, or a list of "path=value".
-        device, precision: of a descriptor that is loaded by its name.
+        device, precision: for a descriptor loaded by name.
         allow_partial: accept a PhotoTour folder that was copied in part (ubc, embedding).
-        cache: keep descriptors and features for the next evaluation, and use those kept.
+        cache: keep descriptors and features for the next evaluation, and reuse cached ones.
         parallel: processes or a Ray cluster to describe photos on.
         progress: a `Progress`, or a function called with the count done, the total and the unit.
     """

@@ -108,7 +108,8 @@ def most_keypoints(shapes: Mapping[str, tuple[int, ...]], folder: Path) -> int:
     if len(dims) > 1:
         (first, one), (second, other) = list(dims.items())[:2]
         raise DataError(
-            f"{folder}: {one} has {first}-dimensional descriptors, {other} {second}-dimensional ones. Describe again."
+            f"{folder}: {one} has {first}-dimensional descriptors, but {other} has {second}-dimensional ones. Describe "
+            "the photos again."
         )
     return max(rows for rows, _ in shapes.values())
 
@@ -116,7 +117,7 @@ def most_keypoints(shapes: Mapping[str, tuple[int, ...]], folder: Path) -> int:
 def refuse_idle_extraction(source: Describer | str | Path, extraction: Extraction) -> None:
     """KeypatchError if features that are given come with another extraction than the benchmark's own."""
     if isinstance(source, str | Path):
-        why = f"{source} has features already, which are taken as they are."
+        why = f"{source} already has features, which are used as they are."
         refuse_idle("extraction", extraction, field_names(extraction), why, ", or give a descriptor")
 
 

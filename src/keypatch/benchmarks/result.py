@@ -51,9 +51,9 @@ class Replicates:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Result:
-    """Scores under flat names ("fpr95.m50_100000_100000_0"); nan where a score is not defined. A table in a notebook.
+    """Scores by flat name ("fpr95.m50_100000_100000_0"), nan where undefined; shown as a table in a notebook.
 
-    All are fractions, but for those to which `scores.find_score` gives another unit.
+    All are fractions, except those to which `scores.find_score` gives another unit.
 
     >>> result = kp.load_result("rootsift.json")
     >>> result.scores["rank1"], result.interval("rank1")
@@ -74,21 +74,21 @@ class Result:
     contamination: Contamination | None = None  # test images that were trained on; None where that is not known
 
     def interval(self, name: str) -> tuple[float, float] | None:
-        """The 95 % bootstrap interval of a score, where it has one."""
+        """The 95 % bootstrap interval of a score, if it has one."""
         return self.replicates[name].interval() if name in self.replicates else None
 
     def number(self, name: str) -> str:
-        """A score for people, without its unit; "none" where it is not defined."""
+        """A score as readable text, without its unit; "none" if undefined."""
         return "none" if math.isnan(self.scores[name]) else find_score(name).number(self.scores[name])
 
     def headline(self) -> list[tuple[str, str, str]]:
-        """The headline scores: title with unit, value with its 95 % interval, and over what units that was drawn."""
+        """The headline scores: title with unit, value with its 95 % interval, and the units resampled for it."""
         return [
             (find_score(name).label, self._with_interval(name), self._units(name)) for name in headline_scores(self)
         ]
 
     def conditions(self) -> str:
-        """The settings that decide the scores, for people: "estimator magsac, threshold 1.25 px, ratio 0.9, ..."."""
+        """The settings that determine the scores, as text: "estimator magsac, threshold 1.25 px, ratio 0.9, ..."."""
         features = self.settings.get("features")
         recorded = {**features, **self.settings} if isinstance(features, Mapping) else self.settings
         names = BENCHMARKS[self.benchmark].conditions if self.benchmark in BENCHMARKS else ()
@@ -111,10 +111,10 @@ class Result:
         }
 
     def to_frame(self) -> "pandas.DataFrame":
-        """A pandas table with a row for each score, so that those of several results go below each other (`concat`).
+        """A pandas table with one row per score, so that several results can be stacked with `concat`.
 
-        Beside the score's flat name and value: the ends of its 95 % interval and over how many of which units that was
-        drawn, empty where there is none.
+        Besides the score's flat name and value, it has the ends of the 95 % interval and how many of which units were
+        resampled, empty if there is no interval.
 
         Raises:
             MissingExtra: pandas is not installed.

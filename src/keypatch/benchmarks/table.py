@@ -157,7 +157,7 @@ _OURS = {
     "rotation": Benchmark(
         ".planar.rotation",
         "Rotation",
-        "photos turned in steps of 15 degrees: of the keypoints found again, those matched correctly",
+        "photos rotated in steps of 15 degrees: share of keypoints found again that are matched correctly",
         headline=("share",),
         conditions=("step", "pixels", *_OF_PHOTOS),
     ),

@@ -80,8 +80,8 @@ def warnings_of(rows: Observations, quality: Quality) -> list[str]:
     told, points = list[str](), rows.points
     if points < FEW_POINTS:
         told.append(
-            f"The set is small: {points:,} points, of which a network learns little. Add photos, take more points of "
-            "each (--keypoints, of single photos --points), or train on it together with a larger set."
+            f"The set is small: a network learns little from {points:,} points. Add photos, use more points per photo "
+            "(--keypoints, or --points for single photos), or train on it together with a larger set."
         )
     hard = next((value for name, value in quality.rootsift.items() if name.startswith("hard")), None)
     angle = float(np.median(quality.angles)) if np.isfinite(quality.angles).all() and points else None
@@ -92,18 +92,18 @@ def warnings_of(rows: Observations, quality: Quality) -> list[str]:
             else ""
         )
         told.append(
-            f"The set is easy: RootSIFT errs in {hard:.2%} of the hard list{why}. Photos from more different places, "
-            "or in another light, teach more."
+            f"The set is easy: RootSIFT errs in {hard:.2%} of the hard list{why}. Photos from more viewpoints "
+            "or in different light teach more."
         )
     if quality.noise.patches > NOISY and quality.noise.changed:
         told.append(
-            f"{quality.noise.patches:.0%} of the patches look unlike the other of their class. In aligned photos that "
-            "is what has changed, or a wrong alignment: look at the page."
+            f"{quality.noise.patches:.0%} of the patches do not look like the other one of their class. In aligned "
+            "photos, the scene changed there or the alignment is wrong: look at the page."
         )
     elif quality.noise.patches > NOISY:
         told.append(
             f"About {quality.noise.patches:.0%} of the labels are wrong. Look at the most suspicious points on the "
-            "page; --track-length 4 or a smaller --reprojection-error leave out doubtful ones, --masks a moving "
+            "page; --track-length 4 or a smaller --reprojection-error removes doubtful ones, --masks a moving "
             "background."
         )
     return told

@@ -46,30 +46,30 @@ _EXACT = "none: labels are exact by construction, since the views are rendered"
 
 @dataclass(frozen=True)
 class Homographies(CheckedFields):
-    """Classes from single photos: random views, each with errors of the detector and changes of the picture.
+    """Classes from single photos: random views, each with simulated detector errors and image changes.
 
     >>> kp.Homographies(views=4).points
     700
     """
 
-    views: int = option(6, "Patches of a point: the photo itself and its random views.", least=2)
-    points: int = option(700, "Most points of a photo, or of a sequence.", least=1)
+    views: int = option(6, "Patches per point: one from the photo itself, the others from random views.", least=2)
+    points: int = option(700, "Maximum number of points per photo, or per sequence.", least=1)
     smallest_sigma: float = option(1.2, "Smallest scale of a point, in pixels of the (first) photo.", above=0)
     contrast: float = option(0.015, "Contrast threshold of the detector (DoG).", least=0)
-    overlap: float = option(0.5, "Most that the regions of two points share.", least=0, most=1)
-    turn: float = option(45.0, "Largest turn of a view, in degrees.", least=0, most=180)
+    overlap: float = option(0.5, "Largest overlap of the regions of two points.", least=0, most=1)
+    turn: float = option(45.0, "Largest rotation of a view, in degrees.", least=0, most=180)
     zoom: float = option(1.4, "Largest zoom of a view, in and out.", least=1)
-    stretch: float = option(1.4, "Largest ratio of the axes of a view; 1.4 is a plane seen at 45 degrees.", least=1)
-    perspective: float = option(0.2, "Largest change of depth from the centre to a corner.", least=0, below=1)
-    jitter: float = option(0.5, "Errors of the frames, as a share of those of HPatches' hard patches.", least=0)
-    blur: float = option(1.0, "Largest blur, sigma in pixels.", least=0)
-    darkest: float = option(0.5, "Smallest factor on the light.", above=0)
-    brightest: float = option(1.2, "Largest factor on the light.", above=0)
-    gamma: float = option(1.4, "Largest change of gamma, both ways.", least=1)
-    slope: float = option(0.4, "Largest fall of the light from the centre to an edge.", least=0, below=1)
-    noise: float = option(6.0, "Largest noise, standard deviation in grey levels.", least=0)
+    stretch: float = option(1.4, "Largest ratio of a view's axes; 1.4 is a plane seen at 45 degrees.", least=1)
+    perspective: float = option(0.2, "Largest depth change from the centre to a corner.", least=0, below=1)
+    jitter: float = option(0.5, "Frame errors, as a fraction of those in HPatches' hard patches.", least=0)
+    blur: float = option(1.0, "Largest blur, as a sigma in pixels.", least=0)
+    darkest: float = option(0.5, "Smallest brightness factor.", above=0)
+    brightest: float = option(1.2, "Largest brightness factor.", above=0)
+    gamma: float = option(1.4, "Largest gamma change, in either direction.", least=1)
+    slope: float = option(0.4, "Largest brightness falloff from the centre to an edge.", least=0, below=1)
+    noise: float = option(6.0, "Largest noise, as a standard deviation in grey levels.", least=0)
     quality: int = option(30, "Lowest JPEG quality.", least=1, most=95)
-    longest_side: int = option(2048, "Photos with a longer side are reduced to it first, in pixels.", least=128)
+    longest_side: int = option(2048, "Shrink larger photos to this many pixels on the longer side first.", least=128)
 
     __repr__ = brief
 
@@ -96,11 +96,11 @@ class Homographies(CheckedFields):
             sizes += [size, *(view.size for view in views)]
             overlaps += overlap.tolist()
         if blank and photos:
-            work.progress.say(f"Left out: {listed(blank)}: no point in it fits.")
+            work.progress.say(f"Left out: {listed(blank)}: no suitable points.")
         if not photos:
             raise KeypatchError(
-                f"No point in {listed(blank)} fits. Lower --contrast or --smallest-sigma, or give photos with more "
-                "texture."
+                f"No point in {listed(blank)} passes the thresholds. Lower --contrast or --smallest-sigma, or give "
+                "photos with more texture."
             )
         read = lru_cache(maxsize=1)(lambda number: self._read(photos[number], work))  # its views come one by one
         facts = {"median overlap of frames": round(float(np.median(overlaps)), 4)}

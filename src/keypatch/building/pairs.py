@@ -50,11 +50,11 @@ class PhotoPairs(CheckedFields):
     """
 
     aligned: bool = option(
-        False, "The camera stood still (another season, hour or band): cut at the same places, matched or not."
+        False, "The camera did not move (another season, hour or band): cut at the same places, matched or not."
     )
-    fewest: int = option(20, "Leave out pairs of photos with fewer verified matches: they may be chance.", least=8)
+    fewest: int = option(20, "Leave out pairs of photos with fewer verified matches, which may be chance.", least=8)
     motion: float = option(
-        0.1, "Aligned photos: corners may move by this share of the longer side at most.", above=0, below=1
+        0.1, "For aligned photos: largest motion of a corner, as a share of the longer side.", above=0, below=1
     )
 
     __repr__ = brief
@@ -123,8 +123,8 @@ def named_pairs(photos: Sequence[Photo], rule: str | Path | None) -> list[Pair]:
         pairs = [(both["a"], both["b"]) for both in sides.values() if len(both) == 2]
     if not pairs:
         raise KeypatchError(
-            f"No pair among {listed(names)}: pairs are named N_a and N_b (1_a.jpg, 1_b.jpg), or listed in a file with "
-            "two names per line, --pairs FILE."
+            f"No pairs among {listed(names)}: name the photos of a pair N_a and N_b (1_a.jpg, 1_b.jpg), or list pairs "
+            "in a file with two names per line, --pairs FILE."
         )
     return pairs
 
@@ -138,7 +138,7 @@ def _scenes(pairs: Sequence[Pair], numbers: dict[str, int]) -> Int64:
 
 def _nothing(work: Work, pairs: Sequence[Pair], why: str) -> KeypatchError:
     return KeypatchError(
-        f"The matching step found nothing: none of {len(pairs)} pairs of photos {why}. Do the photos of a pair "
+        f"The matching step found nothing: none of the {len(pairs)} photo pairs {why}. Do the photos of a pair "
         "overlap? More keypoints (--keypoints 8192) may help."
     )
 
@@ -313,7 +313,7 @@ def _by_ecc(first: NDArray[np.uint8], second: NDArray[np.uint8]) -> tuple[Float6
     found = np.asarray(warp, np.float64)
     agree = _agreement(small[0], small[1], found)
     if agree < LEAST_AGREEMENT:
-        return None, f"their edges agree by {agree:.2f} only"
+        return None, f"their edges agree by only {agree:.2f}"
     return np.asarray(np.linalg.inv(scales[1]) @ found @ scales[0]), ""
 
 

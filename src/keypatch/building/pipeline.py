@@ -37,7 +37,7 @@ PAGE, SETS = "build.html", "sets"
 _STATE = StateFile(
     STATE,
     FORMAT,
-    "a build of keypatch",
+    "a keypatch build",
     "was built otherwise",
     "Choose another folder; --model {folder}/reconstruction uses the same model again, if it has one.",
 )
@@ -46,7 +46,7 @@ _OF_A_SET = ("*.bmp", "info.txt", "interest.txt", "m50_*.txt", "hard_*.txt", "ca
 
 @dataclass(frozen=True)
 class BuiltSet:
-    """What `build` wrote: one set, or the sets to train and to test on.
+    """What `build` wrote: one patch set, or a training and a test set.
 
     >>> made = kp.build("photos", "mine", kp.Tracks(), kp.Building(held_out=0.2))  # doctest: +SKIP
     >>> kp.train("hynet", [made.sets["train"]], "runs/mine")  # doctest: +SKIP
@@ -63,7 +63,7 @@ class BuiltSet:
 
     @property
     def warnings(self) -> list[str]:
-        """What the cards warn of, each once."""
+        """The warnings on the cards, each once."""
         return list(dict.fromkeys(text for card in self.cards.values() for text in card["warnings"]))
 
     def facts(self) -> dict[str, str]:
@@ -94,21 +94,21 @@ def build(
 ) -> BuiltSet:
     """Build a patch set from photos, in PhotoTour layout with a card and a page, in the folder `out`.
 
-    photos: images, folders, or .txt lists of names; for `Sequences` folders that hold sequences.
+    photos: images, folders, or .txt lists of names; for `Sequences`, folders of sequences.
     method: `Tracks` (3D points of a model), `PhotoPairs` (two views each), `Homographies` (random views of single
-        photos), `Sequences` (HPatches strips of photos with known homographies), or the name of one with its usual
+        photos), `Sequences` (HPatches strips of photos with known homographies), or the name of one with its default
         options.
-    matching: as for `match_pairs`; None is the method's own.
+    matching: as for `match_pairs`; None uses the method's own.
     parallel: processes or a Ray cluster to describe and match on.
 
     >>> kp.build("photos", "mine", kp.Tracks(track_length=4), kp.Building(held_out=0.2))  # doctest: +SKIP
 
-    A photo that cannot be read is named and skipped.
+    Unreadable photos are reported and skipped.
 
     Raises:
-        KeypatchError: too few photos can be read, an option means nothing to the method, or a step, which it names,
-            found nothing.
-        Interrupted: Ctrl-C; the same call resumes, to the same patches.
+        KeypatchError: too few photos can be read, an option has no effect with the method, or a step found nothing
+            (the message names it).
+        Interrupted: Ctrl-C; the same call resumes and gives the same patches.
     """
     progress = Progress.of(progress)
     if isinstance(method, str):
@@ -119,7 +119,9 @@ def build(
     groups = {"descriptor": describer, "extraction": extraction, "matching": matching, "mapping": mapping}
     _refuse_unused(method, building, groups)
     if "descriptor" in method.unused and parallel != Parallel():
-        raise KeypatchError(f"--method {method_name(method)} describes no photos: leave out --workers and --engine.")
+        raise KeypatchError(
+            f"--method {method_name(method)} does not describe photos: leave out --workers and --engine."
+        )
     if isinstance(method, Writer):
         (named, files), root = method.inputs(given), given[0]
     else:
@@ -129,7 +131,7 @@ def build(
     if building.patch_sigmas is None:
         building = replace(building, patch_sigmas=method.side)
     settings = _settings(method, building, groups, named, files)
-    with interruptible(f"{folder} keeps what is done"), _STATE.hold(folder, settings) as is_finished:
+    with interruptible(f"{folder} has what was saved so far"), _STATE.hold(folder, settings) as is_finished:
         if is_finished:
             progress.note(f"{folder} is already built.")
             return _read(folder)
@@ -242,7 +244,7 @@ def _write(work: Work, found: Found, settings: Mapping[str, Any], skipped: Seque
     unfinished = make_folder(work.folder / UNFINISHED)
     patches = cut_into(unfinished, joined, building.side, progress)
     used = np.unique(joined.rows.image_id // found.views).tolist()
-    progress.note(f"judging {len(patches):,} patches")
+    progress.note(f"checking the quality of {len(patches):,} patches")
     hashed = _sources([found.photos[number] for number in used], work)
     sources, shown, first = dict(zip(used, hashed, strict=True)), list[Any](), 0
     for number, (part, rows) in enumerate(parts):
@@ -295,8 +297,8 @@ def _split(found: Found, building: Building) -> tuple[list[tuple[str, Observatio
     if rows.points < 2:
         told = ", ".join(f"{count:,} {name}" for name, count in left_out.items() if count)
         raise KeypatchError(
-            f"The photos gave {counted(rows.points, 'point')} with two patches, too few to tell apart. Left "
-            f"out: {told}."
+            f"The photos gave {counted(rows.points, 'point')} with two patches, too few for a patch set. Left out: "
+            f"{told}."
         )
     if not building.held_out:
         return [("", rows)], left_out

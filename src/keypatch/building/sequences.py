@@ -44,21 +44,21 @@ STILL = 0.05  # of the diagonal: the corners of Oxford's bikes and trees move by
 
 @dataclass(frozen=True)
 class Sequences(CheckedFields):
-    """HPatches strips of sequences of six photos with known homographies (HPatches, Oxford).
+    """HPatches strips from sequences of six photos with known homographies (HPatches, Oxford).
 
     A sequence becomes a folder of ref, e1..e5, h1..h5 and t1..t5, columns of 65x65 patches, named i_ where the camera
-    hardly moved and v_ where it did, unless its name says so already. Points are found in the first photo; kept are
-    those whose region lies inside all six.
+    hardly moved and v_ where it did, unless its name says so already. Points are found in the first photo; those
+    whose region lies inside all six are kept.
 
     >>> kp.Sequences(points=100).largest_sigma
     20.0
     """
 
-    points: int = option(1000, "Most points of a sequence.", least=1)
+    points: int = option(1000, "Maximum number of points per sequence.", least=1)
     smallest_sigma: float = option(3.0, "Smallest scale of a point in the first photo, in pixels.", above=0)
     largest_sigma: float = option(20.0, "Largest scale of a point in the first photo, in pixels.", above=0)
     contrast: float = option(0.015, "Contrast threshold of the detector (DoG).", least=0)
-    overlap: float = option(0.5, "Most that the regions of two points share.", least=0, most=1)
+    overlap: float = option(0.5, "Largest overlap of the regions of two points.", least=0, most=1)
 
     __repr__ = brief
 
@@ -77,7 +77,7 @@ class Sequences(CheckedFields):
         return photos, [path for each in sequences.values() for path in each.files if path not in own]
 
     def write(self, work: Work, kept: Path, out: Path) -> Written:
-        """A folder for each sequence; one that cannot be used is told and left out."""
+        """A folder for each sequence; one that cannot be used is reported and left out."""
         sequences, usable = _read(work.given), {photo.path for photo in work.photos}
         facts, left_out, photos = dict[str, dict[str, Any]](), dict[str, str](), list[Photo]()
         shown = list[tuple[str, NDArray[np.uint8]]]()
@@ -164,7 +164,7 @@ def cut_strips(
     """
     folder = sequence.photos[0].path.parent
     if len(sequence.photos) != 1 + IMAGES:
-        raise DataError(f"{folder} has {len(sequence.photos)} photos, but HPatches strips are of {1 + IMAGES}.")
+        raise DataError(f"{folder} has {len(sequence.photos)} photos, but HPatches strips need {1 + IMAGES}.")
     side, limit = building.side, building.pixel_limit
     first = read_photo(sequence.photos[0].path, pixel_limit=limit)
     making = Making(

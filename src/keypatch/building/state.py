@@ -34,7 +34,7 @@ class StateFile:
         content = {entry.name for entry in make_folder(folder).iterdir()} - {self.lock}
         if content and self.name not in content:
             raise DataError(
-                f"{folder} is not empty and is not {self.folder}. Choose a new folder, so that no file of yours is "
+                f"{folder} is not empty and is not {self.folder}. Choose a new folder, so that none of your files are "
                 "overwritten."
             )
         state: dict[str, Any] = {"settings": settings, "finished": False}

@@ -45,36 +45,38 @@ class Tracks(CheckedFields):
     """
 
     model: str | Path | None = option(
-        None, "Use this model instead of reconstructing the photos: a reconstruction of ours, or COLMAP's sparse model."
+        None, "Use this model instead of reconstructing the photos: a keypatch reconstruction or COLMAP sparse model."
     )
     database: str | Path | None = option(
-        None, "COLMAP database or feature file with the keypoints of --model; without it they are detected anew."
+        None, "COLMAP database or feature file with the keypoints of --model; without it, they are detected again."
     )
-    track_length: int = option(3, "Fewest photos that see a point.", least=2)
-    reprojection_error: float = option(2.0, "Largest distance in pixels from where the model sees the point.", above=0)
+    track_length: int = option(3, "Minimum number of photos that see a point.", least=2)
+    reprojection_error: float = option(2.0, "Largest reprojection error of an observation, in pixels.", above=0)
     held_out_error: float = option(
-        3.0, "Largest distance in pixels from where the point's other views alone see it.", above=0
+        3.0, "Largest reprojection error in pixels with the point triangulated from its other views only.", above=0
     )
     smallest_angle: float = option(
         2.0,
-        "Leave out points whose views differ by less than so many degrees: they are too easy, and inexact.",
+        "Leave out points whose views differ by less than this many degrees: too easy, and imprecise.",
         least=0,
     )
     largest_angle: float | None = option(
-        None, "Leave out views more than so many degrees from the point's middle view.", above=0
+        None, "Leave out views more than this many degrees from the point's middle view.", above=0
     )
     scale_ratio: float = option(
         2.0,
-        "Leave out views whose patch covers so many times more, or less, of the scene than the point's others.",
+        "Leave out views whose patch covers this many times more or less of the scene than the point's others.",
         above=1,
     )
-    nearest: float = option(1.5, "Of a model without keypoints: pixels to the nearest detection, at most.", above=0)
+    nearest: float = option(
+        1.5, "Largest distance to the nearest detection in pixels, for a model without keypoints.", above=0
+    )
     all_models: bool = option(
-        False, "If the scene fell apart, use the smaller models too, but for photos and points of larger ones."
+        False, "If there are several models, also use the smaller ones, except photos and points of larger ones."
     )
 
     project: bool = option(
-        False, "Cut points also in photos that show them but where the detector missed them, at the projected place."
+        False, "Also cut points where the detector missed them, at their projections into photos that show them."
     )
 
     __repr__ = brief
@@ -89,7 +91,7 @@ class Tracks(CheckedFields):
             raise KeypatchError("Points are projected within one model: leave out --project or --all-models.")
 
     def find(self, work: Work) -> Found:
-        """The observations of the model's points, those that pass the thresholds."""
+        """The observations of the model's points that pass the thresholds."""
         made = self._open(work)
         photos = list(work.photos)
         counts = dict[str, int]()
@@ -145,7 +147,7 @@ def _reconstruct(work: Work) -> Path:
     )
     if building.pairs is None and rule == SEQUENCE:
         work.progress.note(
-            f"{counted(len(work.photos), 'photo')}: each is matched with the next 20 by name; --pairs chooses others"
+            f"{counted(len(work.photos), 'photo')}: matching each with the next 20 by name; --pairs sets others"
         )
     made = reconstruct(
         [photo.path for photo in work.photos],
@@ -177,8 +179,8 @@ def _open_model(folder: Path, keypoints: Path | None) -> _Made:
     folders = [above] if _is_model(above) else sorted(each for each in above.glob("*") if _is_model(each))
     if not folders:
         raise DataError(
-            f"{folder} holds no model: neither reconstruction.json nor cameras, images and points3D (.bin or .txt), "
-            "in it or in a folder 0, 1, ... of it. Check the path."
+            f"{folder} has no model: neither reconstruction.json nor cameras, images and points3D (.bin or .txt), in "
+            "it or in its folders 0, 1, ... Check the path."
         )
     models = [read_model(each, stand_ins=True) for each in folders]
     models.sort(key=lambda model: (-len(model.cameras), -len(model.points.xyz)))
@@ -210,7 +212,7 @@ def _observations(
         theirs = next((name for model in made.models for name in model.cameras), "none")
         raise DataError(
             f'The model has other photos, such as "{theirs}", but not "{photos[0].name}". Give the folder that its '
-            "names are relative to, or it as --root."
+            "names are relative to, or set --root to it."
         )
     taken, parts, first = set[str](), list[_Rows](), 0
     for model in made.models if options.all_models else made.models[:1]:
@@ -427,8 +429,8 @@ def _numbered(keypoints: Keypoints, rows: _Rows, name: str) -> Keypoints:
         if not len(rows.keypoint) or np.linalg.norm(found.xy - rows.seen_at, axis=1).max() <= ANOTHER_RUN:
             return found
     raise DataError(
-        f"{name}: the keypoints are not those that the model was made from. Give the --database of the same run, or "
-        "leave it out to detect them anew."
+        f"{name}: these are not the keypoints the model was made from. Give the --database of the same run, or leave "
+        "it out to detect keypoints again."
     )
 
 

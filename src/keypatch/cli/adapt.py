@@ -42,7 +42,7 @@ FINDERS = {name: usual for name, usual in USUAL.items() if hasattr(usual, "find"
 def adapt(
     context: typer.Context,
     photos: Images,
-    out: Annotated[Path, typer.Option(help="Run folder to write; an adaptation that was stopped in it is resumed.")],
+    out: Annotated[Path, typer.Option(help="Run folder to write; an interrupted adaptation in it is resumed.")],
     adapting: Adapting,
     building: Building,
     mapping: Mapping,
@@ -52,17 +52,17 @@ def adapt(
         str,
         typer.Option(
             metavar=f"[{'|'.join(FINDERS)}]",
-            help="How patches of one point are found: by the points of a 3D model, in pairs of photos, or in random "
-            "views of single photos.",
+            help="Where patches of the same point come from: a 3D model, pairs of photos, or random views of "
+            "single photos.",
         ),
     ] = next(iter(FINDERS)),
     descriptor: Annotated[
         str,
-        typer.Option(help="Network to start from, which also matches the photos: a name, run folder or weight file."),
+        typer.Option(help="Network to start from, also used to match the photos: a name, run folder or weight file."),
     ] = DESCRIPTOR,
     **methods: Any,
 ) -> None:
-    """Fit a descriptor to your photos: build a set, fine-tune, score before and after on a held-out part.
+    """Fit a descriptor to your photos: build a patch set, fine-tune, and score before and after on held-out points.
 
     Run it again to resume after Ctrl-C.
     """

@@ -46,11 +46,10 @@ def build(
     photos: Annotated[
         list[Path],
         typer.Argument(
-            help="Images, folders, or .txt lists with one image per line; of --method sequences folders that hold "
-            "sequences."
+            help="Images, folders, or .txt lists with one image per line; for --method sequences, folders of sequences."
         ),
     ],
-    out: Annotated[Path, typer.Option(help="Output folder; a build that was stopped in it is resumed.")],
+    out: Annotated[Path, typer.Option(help="Output folder; an interrupted build in it is resumed.")],
     building: Building,
     mapping: Mapping,
     extraction: Extraction,
@@ -59,8 +58,8 @@ def build(
         str,
         typer.Option(
             metavar=f"[{'|'.join(METHODS)}]",
-            help="How patches of one point are found: by the points of a 3D model, in pairs of photos, in random views "
-            "of single photos, or by known homographies (HPatches strips).",
+            help="Where patches of the same point come from: a 3D model, pairs of photos, random views of single "
+            "photos, or known homographies (HPatches strips).",
         ),
     ] = next(iter(METHODS)),
     descriptor: Descriptor = DESCRIPTOR,

@@ -9,20 +9,20 @@ from typer.core import TyperGroup
 
 COMMANDS = {  # modules of this room, and their lines in `keypatch --help`
     "quickstart": "Train and score your first descriptor in minutes, on photographs that come with the package.",
-    "list": "List the names that commands and recipes take; show one recipe or benchmark.",
-    "inspect": "Show what a file or folder is, what it holds and what is wrong with it.",
+    "list": "List the names that commands and recipes accept, or show one recipe or benchmark.",
+    "inspect": "Show what a file or folder is, what it contains and what is wrong with it.",
     "train": "Train a descriptor.",
-    "adapt": "Fit a descriptor to your photos, and say what it gains.",
+    "adapt": "Fit a descriptor to your photos and measure what it gains.",
     "evaluate": "Score a descriptor on a benchmark.",
     "study": "Compare methods under the same conditions.",
-    "describe": "Detect and describe the keypoints of photos.",
-    "match": "Match two photos, a folder of them, or the photos of a feature file.",
-    "convert": "Copy features or matches between one file and a folder of many.",
+    "describe": "Detect and describe keypoints in photos.",
+    "match": "Match two photos, a folder of photos, or the photos in a feature file.",
+    "convert": "Copy features or matches between a single file and a folder of many files.",
     "reconstruct": "Reconstruct photos in 3D with COLMAP.",
     "build": "Build a patch set to train on from photos.",
     "export": "Write a descriptor as ONNX or pt2 for other programs.",
     "doctor": "Detect wrong keypoint conventions by measuring them.",
-    "report": "Show results on one page.",
+    "report": "Show results on one HTML page.",
 }
 
 
@@ -74,11 +74,11 @@ def _every_command(
         list[Path] | None,
         typer.Option(
             callback=_load_plugins,
-            help="Run this Python file, which registers losses, detectors or other parts of your own; may be repeated.",
+            help="Run this Python file to register your own losses, detectors or other parts; may be repeated.",
         ),
     ] = None,
     verbose: Annotated[
-        bool, typer.Option("--verbose", help="Say how descriptors are computed on this machine.")
+        bool, typer.Option("--verbose", help="Print how descriptors are computed on this machine.")
     ] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
 ) -> None:

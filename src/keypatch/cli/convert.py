@@ -17,10 +17,10 @@ app = typer.Typer(add_completion=False)
     )
 )
 def convert(
-    source: Annotated[str, typer.Argument(metavar="SOURCE", help="Feature or match file, or a store of them.")],
+    source: Annotated[str, typer.Argument(metavar="SOURCE", help="Feature or match file, or a store.")],
     out: Annotated[str, typer.Argument(metavar="OUT", help="The store (a folder) or the file (.h5) to write.")],
 ) -> None:
-    """Copy features or matches between one file and a store of many. Run it again to resume after Ctrl-C."""
+    """Copy features or matches between a single file and a store of many files. Run it again to resume after Ctrl-C."""
     from keypatch.features.conversion import convert as copy
 
     with ProgressBar() as progress:

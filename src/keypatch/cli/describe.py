@@ -27,8 +27,8 @@ def describe(
         str,
         typer.Option(
             metavar="PATH",
-            help="Feature file to write (HDF5, hloc's layout), or a folder of many (a store); photos already in it are "
-            "skipped.",
+            help="Feature file to write (HDF5, hloc's layout), or a folder of files (a store); photos already in it "
+            "are skipped.",
         ),
     ],
     extraction: Extraction,
@@ -44,7 +44,7 @@ def describe(
     device: Device = "auto",
     precision: Precision = "auto",
 ) -> None:
-    """Detect and describe the keypoints of photos. Ctrl-C keeps what is done; run it again to resume."""
+    """Detect and describe keypoints in photos. Ctrl-C keeps finished photos; run it again to resume."""
     from keypatch.features.description import describe as write
 
     with ProgressBar() as progress:
@@ -65,7 +65,7 @@ def describe(
     if not made.described:
         typer.echo(f"{out} already has all {counted(made.skipped, 'photo')}")
     else:
-        earlier = f"; {made.skipped} of those given were there already" if made.skipped else ""
+        earlier = f"; skipped {counted(made.skipped, 'photo')} already in it" if made.skipped else ""
         typer.echo(f"Written: {out}, {counted(_count(out), 'photo')}{earlier}")
     if show is not None:
         typer.echo(f"Written: {show}")

@@ -30,7 +30,7 @@ app = typer.Typer(add_completion=False)
 @options_of(DETECTOR_TYPES, extraction=EXTRACTION)
 def doctor(
     context: typer.Context,
-    image: Annotated[Path, typer.Argument(help="The photo.")],
+    image: Annotated[Path, typer.Argument(help="Photo to check.")],
     extraction: Extraction,
     features: Annotated[Path | None, typer.Option(help="Check this feature file (HDF5, hloc's layout).")] = None,
     database: Annotated[Path | None, typer.Option(help="Check this COLMAP database.")] = None,
@@ -50,7 +50,7 @@ def doctor(
     on_file = features is not None or database is not None
     if on_file:
         names = ("descriptor", "device", "precision", *field_names(Extraction))
-        refuse_beside(context, "a file, which has its keypoints", *names, changed=extraction != EXTRACTION)
+        refuse_beside(context, "a file, which has its own keypoints", *names, changed=extraction != EXTRACTION)
     elif name is not None:
         raise KeypatchError("--name is the photo's name in a file, but no file is given. Add --features or --database.")
     with ProgressBar() as progress:
@@ -66,11 +66,11 @@ def doctor(
         )
     console = open_console()
     if found.views:
-        columns = ["the photo", "keypoints", "found again", "matched", "%", "in place", "correct", "%"]
+        columns = ["view", "keypoints", "found again", "matched", "%", "in place", "correct", "%"]
         print_table(console, columns, [_cells(row) for row in found.views], numbers=True)
         console.print()
     rows = [[finding.subject, finding.verdict, finding.evidence] for finding in found.findings]
-    print_table(console, ["of the keypoints", "verdict", "measured"], rows)
+    print_table(console, ["property", "verdict", "evidence"], rows)
     console.print(f"\nVerdict: {found.verdict}")
     for finding in found.findings:
         if finding.remedy:

@@ -25,10 +25,10 @@ def evaluate(
     descriptor: Annotated[
         str,
         typer.Argument(
-            help="A name from `keypatch list`, run folder, weight file or .onnx file; for photos also a feature file."
+            help="A name from `keypatch list`, run folder, weight file or .onnx file; for photos, also a feature file."
         ),
     ],
-    data: Annotated[str, typer.Option(help="Data folder of the benchmark; for ubc also embedded-test.")],
+    data: Annotated[str, typer.Option(help="Data folder of the benchmark; for ubc, also embedded-test.")],
     on: Annotated[str, typer.Option(help="Benchmark to run: a name from `keypatch list benchmarks`.")] = "ubc",
     out: Annotated[Path | None, typer.Option(help="Save the result, with its curves, to this JSON file.")] = None,
     settings: Annotated[

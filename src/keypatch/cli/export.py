@@ -32,12 +32,12 @@ def export(
     with ProgressBar() as progress:
         made = write(descriptor, out, exporting, progress=progress)
     console, parity, bound = open_console(), made.parity, made.bound
-    rows = [["largest difference of an entry", "", f"{parity.difference:.2g}", f"{bound.difference:g}"]]
-    rows.append(["least cosine", "", f"{parity.cosine:.6f}", ""])
+    rows = [["largest difference in any entry", "", f"{parity.difference:.2g}", f"{bound.difference:g}"]]
+    rows.append(["smallest cosine", "", f"{parity.cosine:.6f}", ""])
     for name, before in parity.before.items():
         score = find_score(name)
         rows.append([name, score.text(before), score.text(parity.after[name]), f"{bound.points:.1f} points worse"])
     print_table(console, [f"{parity.patches:,} patches of {parity.data}", "original", "exported", "bound"], rows)
     for fault in parity.faults(bound):
-        console.print(f"Kept all the same (--force): {fault}")
+        console.print(f"Kept anyway (--force): {fault}")
     console.print(f"Written: {made.path}, {made.precision}, {made.size / 1e6:.1f} MB")

@@ -19,7 +19,7 @@ def inspect(
         ),
     ],
 ) -> None:
-    """Show what a file or folder is, what it holds and what is wrong with it (then the exit code is 2)."""
+    """Show what a file or folder is, what it contains and what is wrong with it (exit code 2 if anything is)."""
     from keypatch.commands.inspect.inspection import inspect as look
 
     found = look(path)
@@ -27,6 +27,6 @@ def inspect(
     console.print(f"{found.path}: {found.kind}")
     print_facts(console, found.facts)
     for problem in found.problems:
-        console.print(f"Wrong: {problem}")
+        console.print(f"Problem: {problem}")
     if found.problems:
         raise typer.Exit(2)

@@ -23,7 +23,7 @@ def list_command(
         typer.Argument(help=f"What to list: {', '.join(KINDS)}; or the name of a recipe or benchmark."),
     ] = None,
 ) -> None:
-    """List all names; or show one recipe as TOML, or one benchmark with its settings."""
+    """List all names, or show one recipe as TOML or one benchmark with its settings."""
     from keypatch.benchmarks.table import BENCHMARKS
     from keypatch.matching.matching import PHOTO_TYPES
 

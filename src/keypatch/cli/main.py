@@ -64,11 +64,13 @@ def answer(work: Callable[[], object], words: Sequence[str]) -> int:
         return _say(f"keypatch: {error}", USER_ERROR, debug)
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
-        sentence = f"keypatch: {where}{error.strerror or error}. Check that it is there and that you may use it."
+        sentence = (
+            f"keypatch: {where}{error.strerror or error}. Check that it exists and that you have permission to use it."
+        )
         return _say(sentence, USER_ERROR, debug)
     except Exception as error:
         fault = f"keypatch failed, and it is not your fault: {type(error).__name__}: {error}"
-        return _say(f"{fault}\nThe same command with --debug shows where.", OUR_ERROR, debug)
+        return _say(f"{fault}\nRun the same command with --debug to see where.", OUR_ERROR, debug)
     return 0
 
 
@@ -89,7 +91,7 @@ def _stopped(words: Sequence[str]) -> Interrupted:
     """Ctrl-C that no function handled: before the work began, or pressed a second time."""
     split = [part for word in words for part in (word.split("=", 1) if word.startswith("--") else [word])]
     out = next((Path(value) for option, value in pairwise(split) if option in ("--out", "--resume")), None)
-    return Interrupted(f"{out} keeps what it has" if out is not None and out.exists() else "")
+    return Interrupted(f"{out} has what was saved so far" if out is not None and out.exists() else "")
 
 
 def _say(sentence: str, code: int, debug: bool) -> int:

@@ -53,17 +53,19 @@ def match(
     features: Annotated[
         str | None,
         typer.Option(
-            metavar="PATH", help="Match the photos of this feature file; with a folder, keep its features there."
+            metavar="PATH",
+            help="Match the photos in this feature file; with a folder of photos, save their features here.",
         ),
     ] = None,
     pairs: Annotated[
-        str | None, typer.Option(help="Of many photos: exhaustive, sequence:N, or a file with two names per line.")
+        str | None,
+        typer.Option(help="Pairs of many photos: exhaustive, sequence:N, or a file with two names per line."),
     ] = None,
     out: Annotated[
         str | None,
         typer.Option(
             metavar="PATH",
-            help="Output: .csv or .json for two photos; for many a match file (HDF5), or a folder of many (a store).",
+            help="Output: .csv or .json for two photos; for many, a match file (HDF5) or a folder of files (a store).",
         ),
     ] = None,
     draw: Annotated[
@@ -71,7 +73,7 @@ def match(
     ] = None,
     lines: Annotated[int, typer.Option(help="Draw at most this many matches.")] = LINES,
     picture: Annotated[
-        str, typer.Option(help="What to draw: lines, epipolar (lines of F or E) or overlay (of H).")
+        str, typer.Option(help="What to draw: lines, epipolar (lines of F or E) or overlay (warped by H).")
     ] = "lines",
     pose: Annotated[
         bool, typer.Option("--pose", help="Estimate the relative pose of the two cameras; short for --model E.")
@@ -79,17 +81,19 @@ def match(
     homography: Annotated[
         Path | None, typer.Option(help="True homography (x1 ~ H x0, 3x3 as text), to count correct matches.")
     ] = None,
-    within: Annotated[float, typer.Option(help="Largest error in pixels of a correct match.")] = 3.0,
+    within: Annotated[float, typer.Option(help="Largest error of a correct match, in pixels.")] = 3.0,
     intrinsics: Annotated[
         list[Path] | None,
-        typer.Option(help="File with K (3x3, OpenCV's pixels) or a COLMAP camera line; give two if they differ."),
+        typer.Option(
+            help="File with K (3x3, OpenCV's pixels) or a COLMAP camera line; give two if the cameras differ."
+        ),
     ] = None,
     shard: options.ShardOf = None,
     descriptor: options.Descriptor = DESCRIPTOR,
     device: options.Device = "auto",
     precision: options.Precision = "auto",
 ) -> None:
-    """Match two photos, a folder or a feature file. Ctrl-C keeps what is done; run it again to resume."""
+    """Match two photos, a folder or a feature file. Ctrl-C keeps finished pairs; run it again to resume."""
     cameras = [read_intrinsics(path) for path in intrinsics or []]
     if images and (len(images) > 2 or any(_is_many(each) for each in images)):
         refuse_beside(context, "many photos", *OF_TWO_PHOTOS)
@@ -190,7 +194,7 @@ def _match_file(out: str | None) -> str:
 
 def _one(cameras: "Sequence[Intrinsics]") -> "Intrinsics | None":
     if len(cameras) > 1:
-        raise KeypatchError("Of many photos, one --intrinsics holds for all. Give it once.")
+        raise KeypatchError("With many photos, one --intrinsics applies to all of them. Give it once.")
     return cameras[0] if cameras else None
 
 
@@ -199,7 +203,7 @@ def _print_totals(made: Place, matching: Matching) -> None:
 
     with MatchReader(made) as written:
         found, left, places = written.totals()
-        verified = "" if matching.model is None else f", {left:,} agree with the geometry of their pair"
-        repeats = f", {places:,} where orientations of the same places count once" if places < left else ""
-        typer.echo(f"{found:,} matches in all{verified}{repeats}")
+        verified = "" if matching.model is None else f", {left:,} verified by the geometry of their pair"
+        repeats = f", {places:,} counting orientations of the same place once" if places < left else ""
+        typer.echo(f"{found:,} matches in total{verified}{repeats}")
         typer.echo(f"Written: {made}, {counted(len(written), 'pair')}")

@@ -31,7 +31,7 @@ Sources = Annotated[  # a Path would lose a slash of an address
 ]
 ShardOf = Annotated[
     str | None,
-    typer.Option(metavar="i/N", help="Do the i-th of N shares, as a task of a Slurm array; --out is a folder."),
+    typer.Option(metavar="i/N", help="Process only the i-th of N shards, as in a Slurm array; --out must be a folder."),
 ]
 Descriptor = Annotated[
     str, typer.Option(help="A name from `keypatch list`, a run folder, a weight file or an exported .onnx file.")

@@ -17,7 +17,7 @@ def quickstart(
     out: Annotated[Path, typer.Option(help="Run folder; a run already in it is resumed.")] = Path("runs/quickstart"),
     pairs: Annotated[int | None, typer.Option(help="Training budget in pairs.")] = None,
 ) -> None:
-    """Train a descriptor on embedded photographs, compare it with SIFT and show the result: minutes, no download."""
+    """Train on embedded photographs, compare with SIFT and show the results, in minutes and without a download."""
     from keypatch.cli.scores import print_comparison
     from keypatch.commands.quickstart import quickstart as run
 

@@ -50,7 +50,7 @@ def reconstruct(
     device: Device = "auto",
     precision: Precision = "auto",
 ) -> None:
-    """Reconstruct photos in 3D with COLMAP (extra `colmap`). After Ctrl-C, run it again to resume."""
+    """Reconstruct photos in 3D with COLMAP (extra `colmap`). Run it again to resume after Ctrl-C."""
     if inputs.features is not None:
         names = ("descriptor", "precision", "pixel_limit", "masks", *field_names(Extraction))
         refuse_beside(context, "--features", *names, changed=extraction != Extraction())
@@ -89,7 +89,7 @@ def _print(made: "Reconstruction") -> None:
     if made.unregistered:
         console.print(f"In no model: {', '.join(made.unregistered)}")
     if made.model is None:
-        console.print("A model needs three photos; for two, this is their relative geometry.")
+        console.print("A model needs at least three photos; for two, this is their relative geometry.")
     for note in made.notes:
         console.print(note)
     console.print(f"Written: {', '.join(str(path) for path in made.files)}")

@@ -20,7 +20,7 @@ app = typer.Typer(add_completion=False)
 )
 def report(
     results: Annotated[
-        list[Path], typer.Argument(help="Result files, run folders, or folders with any of them below.")
+        list[Path], typer.Argument(help="Result files, run folders, or folders that contain any of these.")
     ],
     out: Annotated[Path, typer.Option(help="Write the page to this self-contained .html file.")],
     baseline: Annotated[

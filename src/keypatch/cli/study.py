@@ -24,8 +24,8 @@ Strips = Annotated[str | None, typer.Option(help="Folder of HPatches strips to s
 Split = Annotated[
     str | None,
     typer.Option(
-        help="Score the three HPatches tasks on a, b, c, full, illum, view or all sequences, not rank-1 alone; strips "
-        "to train on: the training part."
+        help="Score the three HPatches tasks, not only rank-1, on split a, b, c, full, illum, view or all. Training "
+        "strips use its training part."
     ),
 ]
 OfEveryRecipe = Annotated[
@@ -33,7 +33,9 @@ OfEveryRecipe = Annotated[
 ]
 AsPublished = Annotated[
     bool,
-    typer.Option("--as-published", help="Train what the papers print, without our choices and detector noise."),
+    typer.Option(
+        "--as-published", help="Train the recipes as printed in the papers, without our choices and detector noise."
+    ),
 ]
 Dry = Annotated[
     bool, typer.Option("--dry", help="Do not train; show the table so far, what is missing and what it will cost.")
@@ -73,7 +75,7 @@ def methods(
     published: AsPublished = False,
     dry: Dry = False,
 ) -> None:
-    """Train recipes on the same data, batch and budget, and score them. After Ctrl-C, run it again to resume."""
+    """Train recipes with the same data, batch size and budget, and score them. Run it again to resume after Ctrl-C."""
     from keypatch.studies.methods import MethodsSetup, study_methods
 
     with ProgressBar() as progress:
@@ -109,27 +111,27 @@ def sweep(
     vary: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="PATH=V1,V2,...", help="Values of a field; repeated, every value is combined with every other."
+            metavar="PATH=V1,V2,...", help="Values of a field to try; repeat for more fields, in all combinations."
         ),
     ] = None,
     pairs: Annotated[
-        int | None, typer.Option(help="Training budget of all, in pairs, unless --vary pairs=N1,N2 says it.")
+        int | None, typer.Option(help="Training budget of every run, in pairs, unless --vary pairs=N1,N2 sets it.")
     ] = None,
-    seeds: Annotated[str, typer.Option(metavar="S1,S2,...", help="Random seeds; everything is trained with each.")] = (
-        "0"
-    ),
+    seeds: Annotated[
+        str, typer.Option(metavar="S1,S2,...", help="Random seeds; everything is trained once per seed.")
+    ] = ("0"),
     out: Annotated[Path, typer.Option(help="Study folder; a study already in it is resumed.")] = Path("studies/sweep"),
     test: Test = None,
     hpatches: Strips = None,
     split: Split = None,
     held_out: Annotated[
-        float | None, typer.Option(help="Do not train but score on this share of the training points, such as 0.1.")
+        float | None, typer.Option(help="Hold out this share of the training points, such as 0.1, and score on it.")
     ] = None,
     settings: OfEveryRecipe = None,
     published: AsPublished = False,
     dry: Dry = False,
 ) -> None:
-    """Train recipes with varied fields, and score them. After Ctrl-C, run it again to resume."""
+    """Train recipes with varied fields and score them. Run it again to resume after Ctrl-C."""
     from keypatch.studies.page import lines_in_order
     from keypatch.studies.sweep import FIGURE, parse_seeds, study_sweep
 
@@ -167,12 +169,12 @@ def sweep(
 def compare(
     folder: Annotated[Path, typer.Argument(help="Folder of a study.")],
     method: Annotated[str, typer.Argument(help="Label of the arm that is claimed to be better.")],
-    control: Annotated[str, typer.Argument(help="Label of the arm it is compared with.")],
+    control: Annotated[str, typer.Argument(help="Label of the arm to compare it with.")],
     column: Annotated[
         list[str] | None,
         typer.Option(
-            help='A score that decides, such as "castle-test hard FPR95 %"; may be repeated. Default: the first score '
-            "of every test set with pair lists."
+            help='Score that decides the verdict, such as "castle-test hard FPR95 %"; may be repeated. Default: the '
+            "first score of every test set with pair lists."
         ),
     ] = None,
 ) -> None:
@@ -229,9 +231,7 @@ def ubc(
     data: Annotated[Path, typer.Option(help="Folder with liberty, notredame and yosemite.")],
     runs: Annotated[
         tuple[str, str, str] | None,
-        typer.Option(
-            metavar="RUN RUN RUN", help="Three run folders, one per training set; liberty=RUN states the set."
-        ),
+        typer.Option(metavar="RUN RUN RUN", help="Three run folders, one per training set; liberty=RUN names the set."),
     ] = None,
     out: Annotated[Path, typer.Option(help="Study folder; new rows are added to its table.")] = Path("studies/ubc"),
     name: Annotated[str | None, typer.Option(help="Name of the row; default: the recipe's.")] = None,
@@ -240,7 +240,7 @@ def ubc(
     device: Device = "auto",
     precision: Precision = "auto",
 ) -> None:
-    """Score three runs on the six splits of PhotoTour, as papers do. After Ctrl-C, run it again to resume."""
+    """Score three runs on the six splits of PhotoTour, as papers do. Run it again to resume after Ctrl-C."""
     from keypatch.studies.ubc.page import COLUMNS, score_cells, seen_notes
     from keypatch.studies.ubc.study import study_ubc
 
@@ -285,12 +285,14 @@ def paper(
     data: Annotated[
         list[str] | None,
         typer.Option(
-            help="Training data: a patch folder, or embedded; may be repeated. Where the paper trains on several sets, "
-            "each is trained on by itself and scored on the others."
+            help="Training data: a patch folder, or embedded; may be repeated. Where the paper uses several "
+            "sets, one network is trained on each and scored on the others."
         ),
     ] = None,
     pairs: Annotated[int | None, typer.Option(help="Training budget of every row, in pairs.")] = None,
-    out: Annotated[Path | None, typer.Option(help="Folder for page and study. Default: studies/papers/NAME.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for the page and the study. Default: studies/papers/NAME.")
+    ] = None,
     test: Annotated[
         list[str] | None, typer.Option(help="Patch set with pair lists to score on; may be repeated.")
     ] = None,
@@ -299,15 +301,15 @@ def paper(
     ] = None,
     split: Annotated[
         str | None,
-        typer.Option(help="Split of the strips; default: all sequences. Strips to train on: its training part."),
+        typer.Option(help="HPatches split to score; default: all sequences. Training strips use its training part."),
     ] = None,
     scenes: Annotated[
-        list[str] | None, typer.Option(help="Folder of photos to make a model of (ETH tables); may be repeated.")
+        list[str] | None, typer.Option(help="Folder of photos to reconstruct (ETH tables); may be repeated.")
     ] = None,
     poses: Annotated[str | None, typer.Option(help="Folder of scenes with known cameras (IMC table).")] = None,
     planes: Annotated[str | None, typer.Option(help="Folder of photos of planes with homographies.")] = None,
     study: Annotated[
-        Path | None, typer.Option(help="Use the runs of this study folder, and add the missing ones to it.")
+        Path | None, typer.Option(help="Use the runs in this study folder and add missing ones to it.")
     ] = None,
     seed: Annotated[list[int] | None, typer.Option(help="Random seed; may be repeated. Default: 0.")] = None,
     batch: Annotated[
@@ -320,12 +322,12 @@ def paper(
     published: Annotated[
         bool,
         typer.Option(
-            "--as-published/--as-recipe", help="Train what the papers print, without detector noise, or our recipes."
+            "--as-published/--as-recipe", help="Train the recipes as printed, without detector noise, or our versions."
         ),
     ] = True,
-    dry: Annotated[bool, typer.Option("--dry", help="Do not train; show the plan with its cost.")] = False,
+    dry: Annotated[bool, typer.Option("--dry", help="Do not train; show the plan and its cost.")] = False,
 ) -> None:
-    """Make a table or figure of one of the five papers, what is printed beside it. Run it again to resume."""
+    """Make a table or figure from one of the five papers, beside the printed values. Run it again to resume."""
     from keypatch.studies.papers.catalogue import PLANS
     from keypatch.studies.papers.page import PAGE
     from keypatch.studies.papers.study import PaperSetup, study_paper
@@ -333,7 +335,7 @@ def paper(
     console = open_console()
     if name is None:
         rows = [[plan.name, plan.source, plan.title, plan.needs] for plan in PLANS.values()]
-        print_table(console, ["name", "in the paper", "what it shows", "takes"], rows)
+        print_table(console, ["name", "in the paper", "what it shows", "needs"], rows)
         return
     with ProgressBar() as progress:
         made = study_paper(
@@ -377,22 +379,24 @@ def gradients(
         list[str],
         typer.Argument(
             metavar="RUN...",
-            help="Run folders, whose kept weights (--keep) and newest are measured, or other networks.",
+            help="Run folders, measured at their kept (--keep) and newest weights, or other networks.",
         ),
     ],
-    data: Annotated[str, typer.Option(help="Patch set that the pairs are drawn from, or embedded-test.")],
-    out: Annotated[Path, typer.Option(help="Study folder; other runs are added to what it holds.")] = Path(
+    data: Annotated[str, typer.Option(help="Patch set to draw the pairs from, or embedded-test.")],
+    out: Annotated[Path, typer.Option(help="Study folder; new runs are added to those already in it.")] = Path(
         "studies/gradients"
     ),
     pairs: Annotated[int, typer.Option(help="Pairs of different points; negatives are mined among them.")] = 256,
     seeds: Annotated[str, typer.Option(metavar="N,N,...", help="Random seeds of the pairs.")] = "0",
     noise: Annotated[
         str,
-        typer.Option(metavar="X,X,...", help="Detector noise of the pairs, an equal share at each; 0: as in the set."),
+        typer.Option(
+            metavar="X,X,...", help="Detector noise levels, an equal share of the pairs at each; 0 adds none."
+        ),
     ] = "0,0.5,1,2",
     device: Device = "auto",
 ) -> None:
-    """Correlate distances of pairs with the size of their gradients, as AdaSample's figure 2. Resumes after Ctrl-C."""
+    """Correlate pair distances with gradient norms, as in AdaSample's figure 2. Run it again to resume after Ctrl-C."""
     from keypatch.settings import apply_settings
     from keypatch.studies.gradients.study import GradientsSetup, study_gradients
     from keypatch.studies.gradients.table import HEADS, PAGE, table_of

@@ -34,19 +34,21 @@ def train(
     ] = None,
     published: Annotated[
         bool,
-        typer.Option("--as-published", help="Train what the paper prints, without our choices and detector noise."),
+        typer.Option(
+            "--as-published", help="Train the recipe as printed in the paper, without our choices and detector noise."
+        ),
     ] = False,
     settings: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="PATH=VALUE", help="Set a field of the recipe, such as loss.margin=1.0."),
     ] = None,
     resume: Annotated[
-        Path | None, typer.Option(help="Resume the run in this folder, which says what it was started with.")
+        Path | None, typer.Option(help="Resume the run in this folder with the settings it was started with.")
     ] = None,
     start_from: Annotated[str | None, typer.Option("--from", help="Start from the weights of this descriptor.")] = None,
     teacher: Annotated[
         str | None,
-        typer.Option(help="Descriptor to distil: a loss term draws the network's towards it."),
+        typer.Option(help="Descriptor to distil; a loss term pulls the network's descriptors towards it."),
     ] = None,
     validation: Annotated[
         list[str] | None,

@@ -46,10 +46,10 @@ class ImpossibleCamera(KeypatchError):
 
 @dataclass(frozen=True)
 class Camera:
-    """What COLMAP calls a camera: a model, the size of its photos, and parameters in COLMAP's order and pixels.
+    """A COLMAP camera: a model, the size of its photos, and parameters in COLMAP's order and pixel convention.
 
-    The order is focal lengths, principal point, distortion. In the middle of an image of width w lies the principal
-    point w / 2 of COLMAP; `matrix` has it at w / 2 - 0.5, in the pixels of `Keypoints`.
+    The order is focal lengths, principal point, distortion. The middle of an image of width w is at w / 2 in COLMAP's
+    pixels; `matrix` has it at w / 2 - 0.5, in the pixels of `Keypoints`.
 
     >>> kp.Camera("SIMPLE_RADIAL", 1536, 1024, (1380, 768, 512, -0.05)).matrix[0]
     array([1380. ,    0. ,  767.5])
@@ -75,14 +75,14 @@ class Camera:
 
     @classmethod
     def from_focal(cls, model: str, size: tuple[int, int], focal: float, *, focal_known: bool) -> Self:
-        """A camera without distortion whose principal point is the middle of photos of this size (width, height)."""
+        """A camera without distortion, its principal point in the middle of photos of this size (width, height)."""
         _, focals, distortion = _find_model(model)
         (width, height), middle = size, (size[0] / 2, size[1] / 2)
         return cls(model, width, height, (focal,) * focals + middle + (0.0,) * distortion, focal_known)
 
     @classmethod
     def from_matrix(cls, matrix: ArrayLike, size: tuple[int, int]) -> "Camera":
-        """A PINHOLE camera from a 3x3 matrix as OpenCV has it, in our pixels."""
+        """A PINHOLE camera from a 3x3 matrix as in OpenCV, in our pixels."""
         k = np.asarray(matrix, np.float64)
         if k.shape != (3, 3) or abs(k[0, 1]) > 1e-6 * abs(k[0, 0]) or np.abs(k[[1, 2, 2], [0, 0, 1]]).max() > 0:
             raise KeypatchError("A camera matrix is 3x3, [f_x 0 c_x; 0 f_y c_y; 0 0 1]: COLMAP has no skew.")
@@ -101,7 +101,7 @@ class Camera:
 
     @property
     def matrix(self) -> NDArray[np.float64]:
-        """The 3x3 camera matrix in our pixels, as OpenCV takes it; without the distortion."""
+        """The 3x3 camera matrix in our pixels, as in OpenCV, without the distortion."""
         focals = _find_model(self.model).focals
         (f_x, f_y), (c_x, c_y) = self.focal, self.params[focals : focals + 2]
         return np.array([[f_x, 0, c_x - COLMAP_CORNER], [0, f_y, c_y - COLMAP_CORNER], [0, 0, 1]])
@@ -147,7 +147,7 @@ def impossible_cameras(posed: Mapping[str, PosedCamera]) -> list[str]:
 def _impossible(camera: StandIn, photos: list[str]) -> str:
     some = ", ".join(photos[:3]) + (f" and {len(photos) - 3} more" if len(photos) > 3 else "")
     numbers = ", ".join(f"{value:.6g}" for value in camera.found)
-    rule = "a focal length is above 0" if np.isfinite(camera.found).all() else "parameters are finite numbers"
+    rule = "a focal length must be above 0" if np.isfinite(camera.found).all() else "parameters must be finite numbers"
     return (
         f"Camera {camera.number} of the model ({camera.model}, of {some}) has the parameters {numbers}, but {rule}: do "
         "not trust its poses and points. Give the focal length if you know it, or let photos from one camera share it, "
@@ -231,8 +231,8 @@ def choose_cameras(
 def _same_size(name: str, camera: Camera, own: Camera, which: str) -> Camera:
     if (camera.width, camera.height) != (own.width, own.height):
         raise DataError(
-            f"{name} has {own.width} x {own.height} pixels, but {which} {camera.width} x {camera.height}. "
-            "All photos of a camera have one size."
+            f"{name} has {own.width} x {own.height} pixels, but {which} has {camera.width} x {camera.height}. All "
+            "photos from one camera must have the same size."
         )
     return camera
 

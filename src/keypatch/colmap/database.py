@@ -60,7 +60,7 @@ class ColmapDatabase:
         ask = "SELECT rows, cols, data FROM keypoints JOIN images USING (image_id) WHERE name = ?"
         found = self.ask(ask, name)
         if not found:
-            raise DataError(f"{self.path} has no keypoints of {name}.")
+            raise DataError(f"{self.path} has no keypoints for {name}.")
         rows, columns, data = found[0]
         return self._array(np.dtype(np.float32), rows, 4 if rows == 0 else columns, data, f"keypoints of {name}")
 
@@ -127,7 +127,7 @@ def read_database_cameras(path: Path) -> dict[str, NumberedCamera]:
     found = {}
     for name, number, model, width, height, params, known in rows:
         if model not in _MODEL_NAMES:
-            missing = "no camera" if model is None else f"a camera of the model {model}, which is not known here"
+            missing = "no camera" if model is None else f"a camera with the unknown model {model}"
             raise DataError(f"{path}: {name} has {missing}. Create the database again with another camera model.")
         with reading(f"{path}: the camera of {name}", "camera", "Create the database again."):
             values = tuple(np.frombuffer(params, "<f8").tolist())
@@ -194,7 +194,7 @@ def _fill(
     with closing(load_pycolmap().Database.open(str(path))) as database:
         for name, camera in cameras.items():
             if not is_image_name(name):
-                raise DataError(f"{name!r} cannot be an image's name in a COLMAP database. Rename the file.")
+                raise DataError(f"{name!r} is not a valid image name in COLMAP. Rename the file.")
             rows, key = _keypoint_rows(name, keypoints, camera), camera if name in sharing else name
             if key not in rigs:
                 rigs[key] = _add_camera(database, camera)
@@ -251,7 +251,7 @@ def _keypoint_rows(
     else:
         places = np.asarray(found)
         if places.ndim != 2 or places.shape[1] != 2 or not np.issubdtype(places.dtype, np.number):
-            raise DataError(f"{name}: keypoints must be an array (n, 2), not {places.dtype} of shape {places.shape}.")
+            raise DataError(f"{name}: keypoints must be an (n, 2) array, not {places.dtype} of shape {places.shape}.")
         rows = (places.astype(np.float64) + COLMAP_CORNER).astype(np.float32)
     if not np.isfinite(rows).all():
         raise DataError(f"{name}: keypoint {np.argwhere(~np.isfinite(rows))[0, 0]} is not finite.")
@@ -261,7 +261,7 @@ def _keypoint_rows(
         x, y = rows[beyond[0], :2] - COLMAP_CORNER
         raise DataError(
             f"{name}: keypoint {beyond[0]} at ({x:.1f}, {y:.1f}) lies outside the photo of {camera.width} x "
-            f"{camera.height} pixels. Were they detected in a copy of another size?"
+            f"{camera.height} pixels. Were the keypoints detected in a copy of another size?"
         )
     return rows
 
@@ -289,6 +289,7 @@ def _check_matches(pair: tuple[str, str], indices: ArrayLike, counts: Mapping[st
         if len(np.unique(numbers)) < len(numbers):
             twice = np.argmax(np.bincount(numbers.astype(np.int64)))
             raise DataError(
-                f"The matches of {names} use keypoint {twice} of {name} more than once. Keep mutual nearest neighbours."
+                f"The matches of {names} use keypoint {twice} of {name} more than once. Keep only mutual nearest "
+                "neighbours."
             )
     return rows

@@ -57,7 +57,7 @@ def read_intrinsics(path: str | Path) -> Camera | NDArray[np.float64]:
     if not words or words[0].upper() not in MODELS:
         return read_matrix(path)
     if len(lines) > 1:
-        raise DataError(f"{path} has {len(lines)} lines. Give a file with the line of one camera.")
+        raise DataError(f"{path} has {len(lines)} lines. Give a file with a single camera line.")
     with reading(path, "camera line MODEL WIDTH HEIGHT PARAMS..."):
         model, width, height, *params = words
         return Camera(model.upper(), int(width), int(height), tuple(float(value) for value in params))

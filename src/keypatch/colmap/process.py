@@ -63,7 +63,7 @@ def _listen(process: "subprocess.Popen[str]", job: MappingJob, progress: Progres
             stage, registered = news["stage"], 0
             progress.note(stage)
         if "registered" in news and registered and job.begun is None:
-            progress.note(f"{registered} of {len(job.photos)} photos registered; mapping another model of the rest")
+            progress.note(f"{registered} of {len(job.photos)} photos registered; mapping the rest as another model")
         # a photo that the mapper drops and takes up again is told twice
         registered = min(news.get("registered", registered + news.get("more", 0)), len(job.photos))
         if registered and stage.startswith("mapping") and job.begun is None:
@@ -96,11 +96,11 @@ def _reason(code: int, stage: str, end: dict[str, Any], job: MappingJob, late: b
 def _last_line(complaints: IO[str]) -> str:
     complaints.seek(0)
     lines = [line.strip() for line in complaints if line.strip()]
-    return f' Its last words: "{lines[-1]}".' if lines else ""
+    return f' Its last output: "{lines[-1]}".' if lines else ""
 
 
 def _remedy(job: MappingJob, lasting: bool) -> str:
     attempt = "Try another seed, or give the focal length if it is known"
     if not lasting:
-        return f"{attempt}; the database is gone, because this run keeps nothing."
+        return f"{attempt}; the database was not kept."
     return f"The database is kept at {job.database}. {attempt}; features and matches will be reused."

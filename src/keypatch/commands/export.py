@@ -30,23 +30,25 @@ Describe = Callable[[NDArray[np.uint8]], NDArray[np.float32]]
 
 @dataclass(frozen=True)
 class Exporting(CheckedFields):
-    """What kind of file, and how it is judged.
+    """The kind of file to export, and how it is checked.
 
     >>> kp.Exporting(int8=True).format
     'onnx'
     """
 
     format: Literal["onnx", "pt2"] = option("onnx", "ONNX for any runtime, or pt2 for torch.export.load.")
-    int8: bool = option(False, "Compute in 8 bits (ONNX only): smaller and faster, not quite the same descriptors.")
-    data: str | None = option(
-        None, "Patch set to calibrate int8 and to compare on; by default the embedded photographs."
+    int8: bool = option(
+        False, "Quantize to 8 bits (ONNX only): smaller and faster, with slightly different descriptors."
     )
-    force: bool = option(False, "Keep the file even if its descriptors differ by more than they should.")
+    data: str | None = option(
+        None, "Patch set to calibrate int8 and to compare on; by default, the embedded photographs."
+    )
+    force: bool = option(False, "Keep the file even if its descriptors differ too much from the original's.")
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.int8 and self.format != "onnx":
-            raise KeypatchError("int8 is for ONNX files. Choose --format onnx, or leave it out.")
+            raise KeypatchError("int8 is only for ONNX files. Choose --format onnx, or leave out int8.")
 
 
 @dataclass(frozen=True)
@@ -86,7 +88,7 @@ class Parity:
 
 @dataclass(frozen=True)
 class Exported:
-    """The file that was written and how close it is.
+    """The exported file, and how close its descriptors are to the original's.
 
     >>> kp.export("hynet-notredame", "hynet.onnx").parity.difference < 1e-4  # doctest: +SKIP
     True
@@ -108,14 +110,14 @@ def export(
 ) -> Exported:
     """Write a trained descriptor as one ONNX or pt2 file, for patches (n, 1, size, size) of grey values 0..255, any n.
 
-    An ONNX file is itself a descriptor, everywhere one is named.
+    The ONNX file can be used wherever a descriptor is expected.
 
     >>> kp.export("hynet-notredame", "hynet.onnx").precision  # doctest: +SKIP
     'float32'
 
     Raises:
-        KeypatchError: there is no network to export; or the file's descriptors differ by more than `BOUNDS` says, and
-            `force` is not set: nothing is written then.
+        KeypatchError: there is no network to export; or the file's descriptors differ by more than `BOUNDS` allows and
+            `force` is not set, in which case nothing is written.
     """
     from keypatch.describers.network import NetworkDescriber
     from keypatch.describers.onnx_file import try_graph
@@ -138,7 +140,7 @@ def export(
     faults = parity.faults(bound)
     if faults and not exporting.force:
         raise KeypatchError(
-            f"{path} was not written: on {parity.data}, {'; '.join(faults)}. Use --force to keep it all the same"
+            f"{path} was not written: on {parity.data}, {'; '.join(faults)}. Use --force to keep it anyway"
             f"{', or calibrate on patches like yours with --data' if exporting.int8 else ''}."
         )
     with write_atomically(path) as file:
@@ -224,7 +226,7 @@ def _calibration(data: str | None) -> NDArray[np.uint8]:
         ) from error
     if len(source) < LEAST_CALIBRATION:
         raise KeypatchError(
-            f"int8 is calibrated on at least {LEAST_CALIBRATION} patches, and {source.name} has {len(source)}. Name a "
+            f"int8 is calibrated on at least {LEAST_CALIBRATION} patches, but {source.name} has {len(source)}. Name a "
             "larger set with --data."
         )
     return source.take(np.linspace(0, len(source) - 1, min(CALIBRATION, len(source))).astype(np.int64))

@@ -30,7 +30,7 @@ class Name:
 
 
 def list_names(kind: str | None = None) -> dict[str, tuple[Name, ...]]:
-    """Names by kind, of all kinds or of one (`KINDS`); recipes are listed by paper.
+    """Names by kind, for all kinds or one of `KINDS`; recipes are listed by paper.
 
     >>> [each.name for each in kp.list_names("descriptors")["descriptors"]][:2]
     ['sift', 'rootsift']

@@ -55,9 +55,9 @@ class Quickstart:
 def quickstart(
     out: str | Path = "runs/quickstart", pairs: int | None = None, progress: Progress | Callback | None = None
 ) -> Quickstart:
-    """Train on the embedded photographs, score SIFT, RootSIFT, the untrained and the trained network, show the results.
+    """Train on the embedded photographs, score SIFT, RootSIFT and the network before and after training, and show all.
 
-    A run that is already in `out` is resumed, so that a second call only scores and shows.
+    A run already in `out` is resumed, so a second call only scores and shows.
 
     >>> kp.quickstart("runs/first").page  # doctest: +SKIP
     PosixPath('runs/first/report.html')
@@ -69,7 +69,7 @@ def quickstart(
     try:
         train(recipe, TRAIN, folder, resume=folder if (folder / "recipe.toml").exists() else None, progress=progress)
     except Interrupted as stop:  # which knows of --resume, and the quickstart needs none
-        raise Interrupted(f"{folder} keeps what was saved") from stop
+        raise Interrupted(f"{folder} has what was saved so far") from stop
     progress.note("Scoring on photographs not used in training")
     trained = NetworkDescriber(load_run_weights(folder)[1], "trained", precision="float32")
     describers: tuple[Describer, ...] = (SiftDescriber(), SiftDescriber(root=True), _untrained(recipe), trained)

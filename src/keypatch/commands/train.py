@@ -52,23 +52,24 @@ def train(
     """Train a descriptor and return its run folder.
 
     recipe: a name (`keypatch list`), a recipe.toml or a Recipe; `settings` ("loss.margin=1.0", "seed=1") and `pairs`
-        (the budget) replace fields of it.
-    published: train what the recipe's paper prints, without our detector noise (`as_published`); settings come after.
+        (the budget) replace fields of the recipe.
+    published: train the recipe as printed in its paper, without our detector noise (`as_published`); settings apply
+        afterwards.
     data: a folder, "embedded" (the data inside the package), an open PatchSet, or several of these.
     out: the run folder, runs/<recipe> unless given.
-    conditions: how it is computed, and what is kept of the run.
+    conditions: how the run is computed, and what is kept of it.
     validation: folders with pair lists or with strips of HPatches (with `split`, its test part), scored ten times
         during the run, or after every `keep_every` pairs, and never used otherwise.
-    start_from: a zoo name, run folder, checkpoint or weight file whose network is of the recipe's shape; for a network
-        of `image_network` also a file with the tensors of its module (safetensors, or a state_dict saved by torch).
-    teacher: any descriptor; the loss then also draws the network's descriptors towards the teacher's (`Distillation`).
+    start_from: a zoo name, run folder, checkpoint or weight file whose network has the recipe's shape; for a network
+        of `image_network`, also a file with the tensors of its module (safetensors, or a state_dict saved by torch).
+    teacher: any descriptor; the loss then also pulls the network's descriptors towards the teacher's (`Distillation`).
     split: train on the training part of this HPatches split.
     allow_partial: accept a PhotoTour set copied in part.
-    resume: a run folder. It says all the rest itself; on a CPU with one thread the run ends with the bits of an
-        uninterrupted one.
-    progress: a `Progress`, or a function that is called with the pairs trained on, all pairs and "pairs".
+    resume: a run folder, which stores all other arguments; on a CPU with one thread, the result is bit-identical to
+        that of an uninterrupted run.
+    progress: a `Progress`, or a function called with the pairs done, the total and "pairs".
 
-    In processes that torchrun has started, all of them train one run together (docs/scaling.md).
+    Processes started by torchrun train one run together (docs/scaling.md).
 
     >>> kp.train("hynet", "embedded", "runs/mine", pairs=50_000)  # doctest: +SKIP
     PosixPath('runs/mine')
@@ -127,15 +128,17 @@ def _resumed(run: Path, out: str | Path | None) -> Origin:
     if out is not None and Path(out).resolve() != run.resolve():
         raise RecipeError(f"--out {out} has no effect with --resume {run}. Leave one of them out.")
     if not (run / "recipe.toml").exists():
-        raise DataError(f"{run} holds no run to resume. Check the path.")
+        raise DataError(f"There is no run to resume in {run}. Check the path.")
     return read_origin(run)
 
 
 def _data_of(run: Path, origin: Origin) -> Sequence[Data]:
     missing = [place for place in origin.data if place not in EMBEDDED and not Path(place).exists()]
     if missing or not origin.data:
-        known = f"was trained on {missing[0]}, which is not there now" if missing else "does not say where its data are"
-        raise DataError(f"{run} {known}. Name the place: keypatch train --resume {run} --data FOLDER")
+        known = (
+            f"was trained on {missing[0]}, which no longer exists" if missing else "does not record where its data is"
+        )
+        raise DataError(f"{run} {known}. Say where it is: keypatch train --resume {run} --data FOLDER")
     return origin.data
 
 
@@ -203,7 +206,7 @@ def _weights(start_from: str | Path, recipe: Recipe, progress: Progress) -> dict
     if started is not None:
         weights, unused = started
         if unused:
-            progress.note(f"{start_from}: {len(unused)} tensors have no place in the network: {listed(unused)}.")
+            progress.note(f"{start_from}: {len(unused)} tensors are not used by the network: {listed(unused)}.")
         return weights
     spec, network = load_network(start_from)
     weights = network.state_dict()

@@ -60,7 +60,7 @@ def check_exportable(network: PatchNetwork) -> None:
     """Raise KeypatchError for a network whose input is more than a grey patch of its size."""
     if network.preprocessing.channels != 1 or network.preprocessing.crop_from:
         raise KeypatchError(
-            "This network describes whole images, in colour or cropped, and exported files take grey patches. Export "
+            "This network describes whole images, in colour or cropped, but exported files take grey patches. Export "
             "the module itself with torch: keypatch.zoo.loading.load_network(RUN)[1]."
         )
 

@@ -42,8 +42,8 @@ class Plan:
         threads = torch.get_num_threads()
         half = self.dtype != torch.float32
         mixed = ", Winograd's convolutions in float32" if half and load_library() is not None else ""
-        bound = f"; entries differ from float32's by {HALF_PRECISION} at most" if half else ""
-        return f"on the processor ({cpu_capability()}, {threads} threads) by {kernels} in {precision}{mixed}{bound}"
+        bound = f"; entries differ from float32 by at most {HALF_PRECISION}" if half else ""
+        return f"on the CPU ({cpu_capability()}, {threads} threads) with {kernels} in {precision}{mixed}{bound}"
 
 
 def choose_plan(device: str = "auto", precision: str = "auto") -> Plan:
@@ -91,13 +91,13 @@ class NetworkDescriber:
         self._preprocessing = module.preprocessing
         self._module = module
         self._network = fold(module, self.plan.device, self.plan.dtype)
-        _LOG.info("%s is described %s.", name, self.plan.sentence())
+        _LOG.info("%s is computed %s.", name, self.plan.sentence())
 
     def __getstate__(self) -> dict[str, Any]:
         """For another process, which describes on the same kind of device and in the same precision."""
         if hash_weights(self._module) != self.weights_hash:
             raise KeypatchError(
-                f"The network of {self.name} has changed since this describer was made of it. Make another one."
+                f"The network of {self.name} has changed since this describer was made from it. Make a new one."
             )
         return {name: value for name, value in self.__dict__.items() if name != "_network"}
 

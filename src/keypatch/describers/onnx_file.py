@@ -46,7 +46,7 @@ class OnnxDescriber:
 
         require_onnx(f"Reading {path} needs onnx and onnxruntime")
         if device not in ("auto", "cpu"):
-            raise KeypatchError(f"{path} runs on the processor: leave out --device {device}.")
+            raise KeypatchError(f"{path} runs on the CPU: leave out --device {device}.")
         try_reading(try_graph, path)
         with reading(path, FORMAT.title):
             content = _read(path)
@@ -67,7 +67,7 @@ class OnnxDescriber:
             self.runtime, self._run = choose_runtime(
                 runtime, content, self._at_once, size, _AGREEMENT.get(self.precision, 0.0)
             )
-        _LOG.info("%s is described by %s in %s.", self.name, self.runtime, self.precision)
+        _LOG.info("%s is computed by %s in %s.", self.name, self.runtime, self.precision)
 
     def __repr__(self) -> str:
         return f"<OnnxDescriber: {self.name}, {self.precision} by {self.runtime}>"
@@ -125,7 +125,7 @@ def try_graph(path: Path) -> None:
 
 def _read(path: Path) -> bytes:
     if path.stat().st_size > _LARGEST:
-        raise DataError(f"{path} is larger than an ONNX file that keeps its weights inside can be. Export it again.")
+        raise DataError(f"{path} is larger than an ONNX file with its weights inside can be. Export it again.")
     return path.read_bytes()
 
 
@@ -140,14 +140,14 @@ def check_graph(content: bytes, path: Path) -> tuple[dict[str, str], tuple[int, 
     facts = {each.key.removeprefix(PREFIX): each.value for each in model.metadata_props if each.key.startswith(PREFIX)}
     if not FORMAT.is_of(facts):
         raise DataError(
-            f"{path} is not a descriptor that `keypatch export` wrote: it does not say what its patches should show. "
-            "Export the network again."
+            f"{path} is not a descriptor that `keypatch export` wrote: it does not record what its patches should "
+            "show. Export the network again."
         )
     FORMAT.check_number(facts.get("format_number"), path)
     opset = max((each.version for each in model.opset_import if each.domain in ("", "ai.onnx")), default=0)
     newest = onnx.defs.onnx_opset_version()
     if not 1 <= opset <= newest:
-        raise DataError(f"{path} needs opset {opset} of ONNX, and this onnx knows 1 to {newest}. Export it again here.")
+        raise DataError(f"{path} needs ONNX opset {opset}, but this onnx supports 1 to {newest}. Export it again here.")
     for part in _parts(model):
         if isinstance(part, onnx.TensorProto) and part.data_location == onnx.TensorProto.EXTERNAL:
             raise DataError(f"{path} keeps weights in another file, which is not read. Export it again as one file.")
@@ -159,7 +159,7 @@ def check_graph(content: bytes, path: Path) -> tuple[dict[str, str], tuple[int, 
     found = _signature(model.graph.input), _signature(model.graph.output)
     if found != ((expected[0],), (expected[1],)):
         raise DataError(
-            f"{path} has the inputs {_shown(found[0])} and the outputs {_shown(found[1])}, where its metadata promise "
+            f"{path} has the inputs {_shown(found[0])} and the outputs {_shown(found[1])}, but its metadata promises "
             f"{_shown(expected[:1])} and {_shown(expected[1:])}. Export the network again."
         )
     return facts, (size, dim)
@@ -176,7 +176,7 @@ def _parts(message: Any) -> Iterator[Any]:
 
 def _whole_number(facts: dict[str, str], name: str, path: Path) -> int:
     if not re.fullmatch("[1-9][0-9]{0,5}", facts.get(name, "")):
-        raise DataError(f"{path} does not say its {name}, so it is damaged. Export the network again.")
+        raise DataError(f"{path} does not state its {name}, so it is damaged. Export the network again.")
     return int(facts[name])
 
 

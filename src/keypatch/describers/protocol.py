@@ -31,7 +31,7 @@ class Describer(Protocol):
 
     @property
     def patch_size(self) -> int:
-        """The side in pixels the describer works on; patches of another side are resized by the describer itself."""
+        """The patch side in pixels that the describer works on; it resizes other patches."""
 
     @property
     def patch_sigmas(self) -> float:

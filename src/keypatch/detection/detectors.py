@@ -98,7 +98,7 @@ def _in_photo(pixel: NDArray[np.float64], side: int, nominal: NDArray[np.float64
 
 @dataclass(frozen=True)
 class Grid(CheckedFields):
-    """Upright places every `step` pixels, centred in the photograph, all of one sigma and one response.
+    """Upright keypoints every `step` pixels, centred in the photograph, all with the same sigma and response.
 
     They come coarse to fine, so that any budget, which keeps the first of equals, covers the whole photograph.
     """

@@ -95,8 +95,8 @@ def examine(
     """Find wrong conventions by measuring: in the keypoints of a feature file or a COLMAP database, or in a pipeline.
 
     features, database: the file, with the keypoints of this photo under `name`; by default the photo's file name.
-    describer, extraction: the pipeline to examine where there is no file.
-    pipeline: one of your own instead, a function from a grey image (h, w) to Features.
+    describer, extraction: the pipeline to examine if no file is given.
+    pipeline: your own pipeline instead, a function from a grey image (h, w) to Features.
 
     >>> kp.examine("photos/a.jpg", features=kp.describe("photos", "features.h5", "rootsift")).verdict
     'fine'
@@ -148,7 +148,7 @@ def judge_pipeline(
 def _judge_centres(half_turn: ViewOutcome) -> Finding:
     """A bias d that stays the same in the turned photo puts every point 2 d beside its expected place."""
     x, y = (value / 2 for value in half_turn.bias)
-    return judge_bias(x, y, f"half of the way from the expected place after a half turn: ({x:+.2f}, {y:+.2f}) px")
+    return judge_bias(x, y, f"half the offset from the expected place after a half turn: ({x:+.2f}, {y:+.2f}) px")
 
 
 def _judge_turns(rows: Mapping[str, ViewOutcome]) -> Finding:
@@ -159,13 +159,13 @@ def _judge_turns(rows: Mapping[str, ViewOutcome]) -> Finding:
         return Finding("orientation", CANNOT_TELL, "too few keypoints were found again")
     median = float(np.median(list(kept.values())))
     evidence = (
-        f"correct matches are {median:.1%} of the keypoints in place (median of all turns but the half one), "
+        f"correct matches are {median:.1%} of the keypoints in place (median of all turns except the half turn), "
         f"{half:.1%} at the half turn"
     )
     if median >= KEPT:
         return Finding("orientation", FINE, evidence)
     if half >= KEPT:  # a patch turned by minus the angle comes right again after half a turn
-        remedy = "Angles go clockwise on screen (kornia's the other way): negate them where patches are cut."
+        remedy = "Angles go clockwise on screen (kornia's go the other way): negate them where patches are cut."
         return Finding("orientation", "orientation sign is wrong", evidence, remedy)
-    remedy = "Good for photos taken upright; else give the patches the keypoints' angles, in radians."
+    remedy = "Fine for upright photos; otherwise cut patches at the keypoints' angles, in radians."
     return Finding("orientation", "descriptors do not turn with the photo", evidence, remedy)

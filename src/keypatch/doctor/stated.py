@@ -71,7 +71,7 @@ def read_stated_h5(path: Path, photo: str, name: str | None = None) -> Stated:
         )
     where = f"{path}, {chosen}"
     if keypoints is None or keypoints.ndim != 2 or keypoints.shape[1] < 2:
-        raise DataError(f"{where}: the keypoints should be an array (n, 2). Write the file again.")
+        raise DataError(f"{where}: the keypoints should be an (n, 2) array. Write the file again.")
     xy = _finite(keypoints[:, :2], where)
     sigma, angle = (_column(array, len(xy), where) for array in (scales, oris))
     rows, transposed = _columns_of(descriptors, len(xy), where)
@@ -104,7 +104,7 @@ def choose_name(path: Path, names: Sequence[str], photo: str, name: str | None) 
         raise DataError(f"{path} has no keypoints. Describe some photos first.")
     some = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
     raise DataError(
-        f'{path} has no keypoints of "{wanted}". Choose one of its {len(names)} photos with --name: {some}.'
+        f'{path} has no keypoints for "{wanted}". Choose one of its {len(names)} photos with --name: {some}.'
     )
 
 

@@ -45,7 +45,7 @@ SCALES = {
     1 / 24: ("scale is 24 sigma", "That is the side of a patch: divide by 24."),
 }
 HINTS = {
-    0.25: "OpenCV's and scikit-image's SIFT have this bias; OpenCV's goes with enable_precise_upscale=True.",
+    0.25: "OpenCV's and scikit-image's SIFT have this bias; in OpenCV, enable_precise_upscale=True removes it.",
     0.5: "COLMAP counts from the corner of the first pixel, OpenCV, kornia and hloc from its centre.",
     1.0: "The half pixel between COLMAP's corner and OpenCV's centre was applied twice, the wrong way.",
 }
@@ -88,7 +88,7 @@ def _judge_keypoints(image: Image, stated: Stated) -> list[Finding]:
         if inside.sigma is not None and len(inside) >= max(FEWEST, 0.9 * len(other)):
             support = quick_support(image, inside.xy, inside.sigma)
             if support >= ENOUGH_SUPPORT:
-                evidence = f"read so, {support:.0%} of the blobs at keypoints have the stated scale"
+                evidence = f"read this way, {support:.0%} of the blobs at keypoints have the stated scale"
                 found = Finding("places", fault, evidence, remedy)
                 return [found, *_judge_frames(image, inside, _blobs(image, inside))]
     if len(chosen) < FEWEST:
@@ -128,7 +128,7 @@ def judge_places(xy: Floats, image_size: tuple[int, int]) -> Finding:
     evidence = f"{outside} of {len(xy)} keypoints lie outside the photo of {width} x {height} pixels"
     if outside <= MOST_OUTSIDE * len(xy):
         return Finding("places", FINE, evidence)
-    remedy = "They belong to another photo or another size of it, or x and y are swapped."
+    remedy = "They belong to another photo or another size of this one, or x and y are swapped."
     return Finding("places", "keypoints lie outside the image", evidence, remedy)
 
 
@@ -146,7 +146,7 @@ def judge_scale(blobs: BlobEvidence) -> Finding:
         return Finding("scale", CANNOT_TELL, _weak(blobs))
     times = "" if blobs.factor == 1 else f"{blobs.factor:.2g} of "
     evidence = (
-        f"{blobs.support:.0%} of the blobs at keypoints have {times}the stated scale ({blobs.blobs} of them, median "
+        f"{blobs.support:.0%} of the blobs at keypoints have {times}the stated scale ({blobs.blobs} blobs, median "
         f"{blobs.scale:.2f} of it)"
     )
     if blobs.factor == 1:
@@ -186,14 +186,14 @@ def judge_angles(fits: Mapping[str, Fit], unit: Unit) -> list[Finding]:
     if fits[STATED].lift >= max(ENOUGH_LIFT, fits[best].lift - LEAD):
         return [Finding("orientation", FINE, shown)]
     if fits[best].lift < max(ENOUGH_LIFT, fits[STATED].lift + LEAD):
-        return [Finding("orientation", CANNOT_TELL, f"{shown}, under no other reading clearly more")]
+        return [Finding("orientation", CANNOT_TELL, f"{shown}, and no other reading fits clearly better")]
     evidence = f"{shown}; with {best} {_height(fits[best])}"
     other = "radians" if unit == "degrees" else "degrees"
     faults = list[Finding]()
     if best in (UNIT, UNIT_AND_SIGN):
         faults.append(Finding("orientation", f"angles are {other}", evidence, f"Write them in {unit}."))
     if best in (SIGN, UNIT_AND_SIGN):
-        remedy = "Angles go clockwise on screen, from x towards y (kornia's the other way): negate them."
+        remedy = "Angles go clockwise on screen, from x towards y (kornia's go the other way): negate them."
         faults.append(Finding("orientation", "orientation sign is wrong", evidence, remedy))
     if best == FROM_Y:
         remedy = "Write 90 degrees minus the angle (scikit-image measures from the rows' axis)."
@@ -203,7 +203,7 @@ def judge_angles(fits: Mapping[str, Fit], unit: Unit) -> list[Finding]:
 
 def judge_descriptors(stated: Stated) -> Finding:
     if stated.descriptors is None:
-        return Finding("descriptors", CANNOT_TELL, "there are none of this photo")
+        return Finding("descriptors", CANNOT_TELL, "there are none for this photo")
     if stated.transposed:
         remedy = "hloc's files hold one descriptor per column: write the transposed array."
         return Finding("descriptors", "descriptors are transposed", "one row per keypoint, not one column", remedy)
@@ -215,7 +215,7 @@ def judge_descriptors(stated: Stated) -> Finding:
         remedy = "Floats cast to bytes become 0: scale them to length 512 first."
         return Finding("descriptors", "descriptors are not normalized", "most are all zero", remedy)
     if stated.length is None:
-        meant = "not 1, and some descriptors are meant so (TFeat's): compare them by Euclidean distance"
+        meant = "not 1, which some descriptors intend (TFeat's): compare them by Euclidean distance"
         return Finding("descriptors", CANNOT_TELL, f"{evidence}, {meant}")
     expected = f"{evidence}, where {stated.length:g} is expected"
     return Finding("descriptors", "descriptors are not normalized", expected, "Divide each by its Euclidean length.")
@@ -227,8 +227,8 @@ def _is_enough(blobs: BlobEvidence, support: float = ENOUGH_SUPPORT) -> bool:
 
 def _weak(blobs: BlobEvidence) -> str:
     return (
-        f"too few blobs lie at the keypoints ({blobs.blobs}, {blobs.support:.0%} of those near): they are corners, of "
-        "another photo, or too few"
+        f"too few blobs lie at the keypoints ({blobs.blobs}, {blobs.support:.0%} of those nearby): they are corners, "
+        "from another photo, or too few"
     )
 
 

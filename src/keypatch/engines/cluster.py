@@ -52,7 +52,9 @@ class RayCrew:
         self.size = min(parallel.workers or cores, cores)
         if self.size < 1:
             self.close()
-            raise KeypatchError(f"The Ray cluster has no {counted(parallel.worker_threads, 'core')} for a worker.")
+            raise KeypatchError(
+                f"The Ray cluster does not have {counted(parallel.worker_threads, 'core')} for a worker."
+            )
         if parallel.workers is not None and self.size < parallel.workers:
             progress.say(f"The Ray cluster has cores for {counted(self.size, 'worker')}, not {parallel.workers}.")
 
@@ -102,7 +104,7 @@ def _join(parallel: Parallel) -> tuple[Any, bool]:
     try:
         import ray as package
     except ImportError as error:
-        raise MissingExtra.of("--engine ray needs Ray", "ray", "work in several processes with --workers") from error
+        raise MissingExtra.of("--engine ray needs Ray", "ray", "use several processes with --workers") from error
     ray: Any = package
     if ray.is_initialized():  # by the program that calls us
         return ray, False

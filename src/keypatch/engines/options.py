@@ -13,21 +13,23 @@ EngineName = Literal["local", "ray"]
 
 @dataclass(frozen=True)
 class Parallel(CheckedFields):
-    """Where many photos or pairs are worked on: here, in several processes, or on a Ray cluster.
+    """Where many photos or pairs are processed: in this process, in several, or on a Ray cluster.
 
     >>> kp.Parallel(workers=4).engine
     'local'
     """
 
-    engine: EngineName = option("local", "Where the work is done: on this machine, or on a Ray cluster (extra `ray`).")
+    engine: EngineName = option("local", "Where to run: on this machine, or on a Ray cluster (extra `ray`).")
     workers: int | None = option(
-        None, "Processes to work in; by default this one alone, with ray one for every core of the cluster.", least=1
+        None, "Number of worker processes; by default only this one, or with ray one per core of the cluster.", least=1
     )
     address: str | None = option(
-        None, "Ray cluster to use, as host:port; by default one is started on this machine, for this machine alone."
+        None, "Ray cluster to use, as host:port; by default, one is started for this machine only."
     )
-    worker_threads: int = option(1, "Threads of each worker process, and cores it takes of a cluster.", least=1)
-    worker_gpus: float = option(0.0, "GPUs each worker takes of a Ray cluster; 0.25 puts four on one.", least=0)
+    worker_threads: int = option(1, "Threads per worker process, and cores it reserves on a cluster.", least=1)
+    worker_gpus: float = option(
+        0.0, "GPUs each worker reserves on a Ray cluster; 0.25 puts four workers on one GPU.", least=0
+    )
 
     __repr__ = brief
 

@@ -220,7 +220,7 @@ class _Foreman(Generic[Item, Result]):
             if self.busy or self.idle:
                 waiting_since = None
             elif waiting_since is not None and time.monotonic() - waiting_since > _PATIENCE:
-                self.progress.say("No worker has started yet: are there free cores? Still waiting; Ctrl-C stops.")
+                self.progress.say("No worker has started yet: are any cores free? Still waiting; Ctrl-C to stop.")
                 waiting_since = None
 
     def _next(self) -> _Batch[Item] | None:
@@ -257,8 +257,8 @@ class _Foreman(Generic[Item, Result]):
             self.lost_at_start += 1
             if self.lost_at_start > _STARTS:
                 raise KeypatchError(
-                    f"Workers end as soon as they start ({event.where}). Is there enough memory, and does a script of "
-                    'yours start its work under `if __name__ == "__main__":`?'
+                    f"Workers end as soon as they start ({event.where}). Is there enough memory, and does your script "
+                    'start its work under `if __name__ == "__main__":`?'
                 )
         if batch is not None:
             yield from self._do_again(batch, event)
@@ -273,7 +273,7 @@ class _Foreman(Generic[Item, Result]):
                 batch.items,
                 error=DataError(
                     f"{', '.join(names)} ended the worker {batch.attempts} times (last by {event.where}). It may need "
-                    "more memory than there is: leave it out, or make it smaller."
+                    "more memory than is available: leave it out, or make it smaller."
                 ),
             )
             return

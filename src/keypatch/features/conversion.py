@@ -22,23 +22,23 @@ def convert(
 ) -> Place:
     """Copy features or matches from a file into a store (a folder or an address), or from a store into a file.
 
-    Every array and attribute stays as it is. What is in `out` already is skipped, so the same call resumes.
+    All arrays and attributes are copied unchanged. What is already in `out` is skipped, so the same call resumes.
 
     >>> features = kp.describe("photos", "features.h5", "rootsift")
     >>> kp.convert(features, "features")
     PosixPath('features')
 
     Raises:
-        DataError: the source is damaged, or a file of others, which says nothing of its settings.
+        DataError: the source is damaged, or comes from another program and does not record its settings.
         KeypatchError: both are files or both are stores, or `out` has other settings.
     """
     place, target, telling = as_place(source), as_place(out), Progress.of(progress)
     with open_h5(place) as file:
         if isinstance(file, Store) == is_store(target):
             kind = "stores" if is_store(target) else "files"
-            raise KeypatchError(f"{place} and {target} are both {kind}. A store is a folder, a file ends in .h5.")
+            raise KeypatchError(f"{place} and {target} are both {kind}. A store is a folder; a file ends in .h5.")
         if read_attribute(place, file, "format") is None:
-            raise DataError(f"{place} is not a file of keypatch and says nothing of its settings. Describe again.")
+            raise DataError(f"{place} was not written by keypatch and does not record its settings. Describe again.")
         attributes = {name: file.attrs[name] for name in file.attrs}
         names = group_names(file)
         if isinstance(file, Store):

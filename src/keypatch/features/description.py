@@ -50,7 +50,7 @@ from keypatch.zoo.loading import load
 
 @dataclass(frozen=True)
 class Description(os.PathLike[str]):
-    """What `describe` did; wherever a path is asked for, it is that of the feature file.
+    """What `describe` did; it can be passed wherever the path of the feature file is expected.
 
     >>> kp.describe(["photos/a.jpg"], "features.h5", "rootsift").described
     1
@@ -81,15 +81,16 @@ def describe(
 ) -> Description:
     """Describe photos into the feature file `out`, which plain h5py reads as hloc's (`feature_files`).
 
-    images: images, folders, or .txt lists of names; names in the file are paths below the folder, or below the root.
-        An image or a folder may be an address that fsspec knows.
-    out: photos that are in it already are skipped; settings other than those it was started with, or another photo
-        of the same name, are an error. A folder or an address is a store of many files (`store`), in which photos that
-        are there are not looked at again.
+    images: images, folders, or .txt lists of names; names in the file are paths relative to the folder, or to the
+        root. An image or a folder may be an address that fsspec understands.
+    out: photos already in it are skipped; settings other than those it was started with, or another photo of the
+        same name, are an error. A folder or an address is a store of many files (`store`), whose photos are not
+        checked again.
     parallel: processes or a Ray cluster to describe on, with the same result.
-    shard: "2/8" describes the second of eight shares of the photos, into a store that the tasks share.
-    describer: what `load` gives, or what it takes: a zoo name, run folder or weight file.
-    keypoints_from: hloc's h5, a COLMAP database or a csv instead of a detector: all of them, in their order.
+    shard: "2/8" describes the second of eight shards of the photos, into a store that the tasks share.
+    describer: what `load` returns or accepts: a zoo name, run folder or weight file.
+    keypoints_from: an hloc .h5, COLMAP database or .csv whose keypoints are described, all of them and in their
+        order, instead of detecting keypoints.
     show: write a picture of some cut patches there.
 
     >>> kp.describe("photos", "features.h5", "rootsift")
@@ -97,7 +98,7 @@ def describe(
 
     Raises:
         DataError: photos could not be described; all others are in the file.
-        Interrupted: Ctrl-C; what was done is in the file and the same call resumes.
+        Interrupted: Ctrl-C; finished photos are in the file and the same call resumes.
     """
     progress, out = Progress.of(progress), as_place(out)
     part = Shard.parse(shard) if isinstance(shard, str) else shard
@@ -244,7 +245,7 @@ def require_inside(keypoints: Keypoints, name: str, size: tuple[int, int]) -> No
         first = int(np.argmax(outside))
         raise DataError(
             f"{name}: keypoint {first} at ({keypoints.x[first]:g}, {keypoints.y[first]:g}) lies outside the photo of "
-            f"{width} x {height} pixels. They belong to a photo of another size or orientation."
+            f"{width} x {height} pixels. The keypoints belong to a photo of another size or orientation."
         )
 
 

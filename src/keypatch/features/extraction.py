@@ -77,9 +77,9 @@ _SIFT_SIDE, _SIFT_SIGMAS = 29, 18.0
 
 @dataclass(frozen=True)
 class Extraction(CheckedFields):
-    """Which keypoints of a photograph are described, and how much of it each descriptor sees.
+    """Which keypoints of a photograph are described, and how large the patch around each one is.
 
-    The name of a detector stands for it with its usual settings; `keypatch.detection` has the detectors themselves.
+    A detector given by name has its default settings; the detector classes are in `keypatch.detection`.
 
     >>> kp.Extraction(keypoints=4096, upright=True).rule
     'spread'
@@ -88,10 +88,10 @@ class Extraction(CheckedFields):
     """
 
     detector: Detector = option(factory=Dog, about="Keypoint detector.")
-    keypoints: int | None = option(4096, "Most keypoints to keep per photo; none keeps all.", least=1)
+    keypoints: int | None = option(4096, "Maximum number of keypoints per photo; none keeps all.", least=1)
     rule: Rule = option("spread", "How to choose the keypoints to keep.")
     max_size: int | None = option(
-        None, "Shrink photos to this many pixels on the longer side before detecting.", above=0
+        None, "Shrink photos to this many pixels on the longer side before detection.", above=0
     )
     upright: bool = option(False, "Set every angle to 0, for photos that are all upright.")
     patch_sigmas: float | None = option(None, "Patch side in sigmas, instead of the descriptor's own.", above=0)
@@ -104,7 +104,7 @@ class Extraction(CheckedFields):
         super().__post_init__()
 
     def settings(self, describer: Describer) -> dict[str, Setting]:
-        """Everything that the features depend on, as plain values by name."""
+        """Everything the features depend on, as plain values by name."""
         fields: dict[str, Any] = asdict(self.detector) if is_dataclass(self.detector) else {}
         return {
             "detector": self.detector.name,
@@ -133,7 +133,7 @@ class FileOptions(CheckedFields):
     pixel_limit: int = option(PIXEL_LIMIT, "Refuse photos with more pixels than this.")
     sigma: float | None = option(None, "Scale in pixels for keypoints from a file without scales.", above=0)
     masks: str | Path | None = option(
-        None, "Folder of masks, a.jpg.png for a.jpg: no keypoints where they are black, as in COLMAP."
+        None, "Folder of masks, such as a.jpg.png for a.jpg; black areas get no keypoints, as in COLMAP."
     )
     half: bool = option(False, "Store descriptors as float16, which halves the file.")
 
@@ -147,8 +147,8 @@ def extract(
     """Detect and describe the keypoints of an image; a notebook shows them as a picture.
 
     image: a path, a PIL image, or an array (h, w) or (h, w, 3) in RGB order.
-    describer: what `load` gives, or what it takes: a zoo name, run folder, checkpoint or weight file.
-    keypoints: describe these, all of them and in their order, instead of those a detector finds.
+    describer: what `load` returns or accepts: a zoo name, run folder, checkpoint or weight file.
+    keypoints: describe these, all of them and in this order, instead of detecting keypoints.
 
     >>> features = kp.extract("a.jpg", "rootsift", kp.Extraction(keypoints=500))
     >>> features.keypoints.xy.shape, features.descriptors.shape

@@ -224,7 +224,7 @@ def open_h5(path: Place, kind: str = "feature file") -> Any:
         from keypatch.features.store import ABOUT, Store, has_store
 
         if isinstance(path, Path) and not has_store(path):
-            raise DataError(f"There is no {kind} {path}: it is a folder, but no store, which would have a {ABOUT}.")
+            raise DataError(f"There is no {kind} {path}: it is a folder but not a store, which would have a {ABOUT}.")
         return Store(path)
     path = Path(path)
     if not path.is_file():
@@ -279,9 +279,9 @@ def _remedy(missing: str, known: Sequence[str]) -> str:
     for name in known:
         if name.endswith(f"/{missing}"):
             above = name.removesuffix(f"/{missing}")
-            return f'It has "{name}": give the folder that holds {above}, or it as --root.'
+            return f'It has "{name}": give the folder that contains {above}, or set --root to it.'
         if missing.endswith(f"/{name}"):
-            return f'It has "{name}": give the folder {missing.removesuffix(f"/{name}")}, or it as --root.'
+            return f'It has "{name}": give the folder {missing.removesuffix(f"/{name}")}, or set --root to it.'
     some = ", ".join(f'"{name}"' for name in known[:_NAMED]) or "none"
     more = f" and {len(known) - _NAMED:,} more" if len(known) > _NAMED else ""
     return f"It has {some}{more}. Describe it too, or leave it out."
@@ -318,7 +318,7 @@ def read_array(path: Place, group: Any, key: str) -> NDArray[np.generic] | None:
         if not isinstance(item, h5py.Dataset) or item.dtype.kind not in "fiu":
             raise DataError(f"{path}: {group.name}/{key} is not an array of numbers. Write the file again.")
         if item.external is not None or item.is_virtual:
-            raise DataError(f"{path}: {group.name}/{key} is kept in another file. Write it into this one.")
+            raise DataError(f"{path}: {group.name}/{key} is stored in another file. Store it in this one.")
         size = Path(item.file.filename).stat().st_size
         stored = min(item.id.get_storage_size(), size)  # nothing is stored of values never written
         if item.nbytes > _SMALLEST_SHARE * stored:
@@ -339,7 +339,7 @@ def _child(path: Place, group: Any, name: str) -> Any:
 
 def _require_inside(path: Place, name: str, inside: bool) -> None:
     if not inside:
-        raise DataError(f'{path}: "{name}" is a link, which may lead to other files. Write what it leads to instead.')
+        raise DataError(f'{path}: "{name}" is a link, which may point to other files. Store what it points to instead.')
 
 
 BYTES, HASH = "photo_bytes", "photo_sha256"  # attributes of the photo's group

@@ -160,11 +160,13 @@ def require_output(place: Place, kind: str) -> None:
     path = Path(place)
     require_place(path)
     if path.suffix.lower() in _OTHERS:
-        raise KeypatchError(f"{path} will be an HDF5 file, not a {path.suffix}. Name it .h5.")
+        raise KeypatchError(f"{path} would be an HDF5 file, not {path.suffix}. Choose a name that ends in .h5.")
     if path.exists():
         with open_h5(path) as file:
             if str(read_attribute(path, file, "format")) != kind:
-                raise DataError(f"{path} exists and is not a {_TITLES[kind]} of keypatch. Choose another output.")
+                raise DataError(
+                    f"{path} exists and is not a {_TITLES[kind]} written by keypatch. Choose another output."
+                )
 
 
 def _copy_new(part: Path, whole: Any) -> None:

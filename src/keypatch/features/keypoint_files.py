@@ -71,7 +71,7 @@ class CsvKeypoints:
     def read(self, name: str) -> Keypoints:
         table = self._tables.get(name, self._tables.get(_EVERY))
         if table is None:
-            raise DataError(f"{self._path} has no keypoints of {name}.")
+            raise DataError(f"{self._path} has no keypoints for {name}.")
         x, y, sigma, angle, response = table.T
         if np.isnan(sigma).any() and self._sigma is None:
             raise DataError(f"{self._path}: the keypoints of {name} have no scale. Set it with --sigma.")
@@ -84,7 +84,7 @@ class CsvKeypoints:
 def _read_csv(path: Path) -> dict[str, NDArray[np.float32]]:
     """(n, 5) by the name of the photo: the columns, nan where the table has none."""
     rows = dict[str, list[list[float]]]()
-    remedy = "Keypoints are an hloc .h5 file, a COLMAP database or a csv table."
+    remedy = "Keypoints come from an hloc .h5 file, a COLMAP database or a csv table."
     with reading(path, "csv table", remedy), path.open(encoding="utf-8-sig", newline="") as file:
         reader = csv.DictReader(file)
         if not {"x", "y"} <= set(reader.fieldnames or ()):

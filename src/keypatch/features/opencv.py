@@ -93,7 +93,9 @@ class Feature2D:
         if mask is None:
             return detect(grey, self.extraction)
         if np.shape(mask) != grey.shape:
-            raise KeypatchError(f"The mask has shape {np.shape(mask)} but the image {grey.shape}. They must be equal.")
+            raise KeypatchError(
+                f"The mask has shape {np.shape(mask)}, but the image has {grey.shape}. They must be the same."
+            )
         masked = _Masked(self.extraction.detector, np.asarray(mask) != 0)
         return detect(grey, replace(self.extraction, detector=masked))
 

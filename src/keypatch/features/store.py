@@ -49,7 +49,7 @@ class Index(Sequence[str]):
     def __init__(self, path: Path) -> None:
         """Raises DataError: it is damaged."""
         self.path = path
-        with reading(path, "index", "Delete it: it is made again."):
+        with reading(path, "index", "Delete it; it will be made again."):
             with path.open("rb") as file:
                 (length,) = struct.unpack("<Q", file.read(8))
                 if length > _LONGEST_HEAD:
@@ -76,7 +76,7 @@ class Index(Sequence[str]):
         if not 0 <= number < len(self):
             raise IndexError(number)
         start = int(self._ends[number - 1]) if number else 0
-        with reading(self.path, "index", "Delete it: it is made again."):
+        with reading(self.path, "index", "Delete it; it will be made again."):
             return self._names[start : int(self._ends[number])].tobytes().decode()
 
     def __contains__(self, name: object) -> bool:
@@ -93,7 +93,7 @@ class Index(Sequence[str]):
             return None
         number = int(self._shards[place])
         if not 0 <= number < len(self.shard_names):
-            raise DataError(f"{self.path} is damaged: it has no shard {number}. Delete it: it is made again.")
+            raise DataError(f"{self.path} is damaged: it has no shard {number}. Delete it; it will be made again.")
         return self.shard_names[number]
 
     def rows(self) -> Iterator[tuple[str, int]]:
@@ -198,8 +198,8 @@ class Store:
         indexed = set() if self._index is None else set(self._index.shard_names)
         if missing := sorted(indexed - present):
             raise DataError(
-                f"{self.path} lacks {len(missing)} of its {len(indexed)} files, such as {missing[0]}. Copy them again; "
-                f"or delete {INDEX}, and what was in them counts as never made."
+                f"{self.path} lacks {len(missing)} of its {len(indexed)} files, such as {missing[0]}. Copy them again, "
+                f"or delete {INDEX} to make what was in them again."
             )
         for shard in sorted(present - indexed):
             self.fresh_shards.append(shard)
@@ -237,7 +237,7 @@ class Store:
         file = self._open(shard)
         group = get_group(self._local(shard), file, name)
         if group is None:
-            raise DataError(f"{self.folder.at(INDEX)} does not fit {shard}: delete the index, it is made again.")
+            raise DataError(f"{self.folder.at(INDEX)} does not match {shard}. Delete the index; it will be made again.")
         return group
 
     def shard(self, name: str) -> Any:
@@ -319,7 +319,7 @@ def begin_store(place: Place, attributes: Attributes) -> Store:
     folder = Folder(place)
     if not folder.has(ABOUT):
         if folder.exists() and (isinstance(place, str) or any(place.iterdir())) and folder.names(""):
-            raise KeypatchError(f"{place} is a folder of something else. Name a new folder, or a file in it (.h5).")
+            raise KeypatchError(f"{place} is a folder with other contents. Name a new folder, or a file in it (.h5).")
         folder.make()
         about = {**STORE.head(), "attributes": dict(attributes)}
         folder.write(ABOUT, json.dumps(about, indent=2).encode())

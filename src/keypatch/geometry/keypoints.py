@@ -11,9 +11,9 @@ from keypatch.errors import KeypatchError
 
 @dataclass(frozen=True, eq=False)
 class Keypoints:
-    """Interest points as arrays of one length n.
+    """Keypoints as arrays of the same length n.
 
-    The frame of a keypoint is the matrix sigma * shape @ R(angle). Whatever arrays are given become float32.
+    The frame of a keypoint is the matrix sigma * shape @ R(angle). Arrays are converted to float32.
 
     >>> kp.Keypoints(x=[10, 20], y=[5, 7], sigma=[2, 2], angle=[0, 1.57]).xy
     array([[10.,  5.],
@@ -43,7 +43,7 @@ class Keypoints:
 
     @property
     def xy(self) -> NDArray[np.float64]:
-        """(n, 2) places."""
+        """(n, 2) positions."""
         return np.stack([self.x, self.y], axis=1).astype(np.float64)
 
     def take(self, index: ArrayLike | slice) -> "Keypoints":
@@ -79,7 +79,7 @@ class Keypoints:
 
     @classmethod
     def join(cls, parts: Sequence["Keypoints"]) -> "Keypoints":
-        """All of them one after the other; responses are kept where all have them."""
+        """All keypoints concatenated; responses are kept if all have them."""
         columns = {name: np.concatenate([getattr(p, name) for p in parts]) for name in ("x", "y", "sigma", "angle")}
         shape, response = None, None
         if any(part.shape is not None for part in parts):
@@ -93,7 +93,7 @@ class Keypoints:
         return cls(**columns, shape=shape, response=response)
 
     def without_shape(self) -> "Keypoints":
-        """The same places, scales and angles, not sheared."""
+        """The same positions, scales and angles, without shear."""
         return replace(self, shape=None)
 
 

@@ -31,7 +31,8 @@ class AveragePrecision:
         known = self.formula in ("fastap", "tie-aware") and self.distances in ("squared", "plain")
         if not known or self.bins < 1:
             raise RecipeError(
-                'AveragePrecision: formula is "fastap" or "tie-aware", distances "squared" or "plain", bins at least 1.'
+                'AveragePrecision: formula must be "fastap" or "tie-aware", distances "squared" or "plain", bins at '
+                "least 1."
             )
 
     def __call__(self, batch: Described) -> Tensor:

@@ -25,7 +25,7 @@ class Correlation:
 
     def __post_init__(self) -> None:
         if self.form not in ("l2net", "hardnet"):
-            raise RecipeError(f'Correlation: form is "l2net" or "hardnet", not "{self.form}".')
+            raise RecipeError(f'Correlation: form must be "l2net" or "hardnet", not "{self.form}".')
 
     def __call__(self, batch: Described) -> Tensor:
         if self.form == "hardnet":

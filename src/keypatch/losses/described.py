@@ -121,7 +121,7 @@ class Described:
         """Between the two ends of each pair's negative, (n,)."""
         if self.negatives is None:
             raise KeypatchError(
-                "The loss needs a negative for each pair, but none was mined. Give a mining, for example Hardest()."
+                "The loss needs a negative for each pair, but none was mined. Set mining, for example to Hardest()."
             )
         stack = self.raw if measure.of_raw else self.unit
         distances = measure(stack[self.negatives.first.flatten()], stack[self.negatives.second.flatten()])
@@ -136,8 +136,8 @@ def _check_shapes(parts: list[Tensor], per_pair: dict[str, Tensor | None]) -> No
     shapes = [tuple(part.shape) for part in parts]
     if len(shapes) > 1 and len(shapes[0]) == 2 and shapes[1] == shapes[0][:1]:  # embeddings and labels
         raise KeypatchError(
-            f"Anchors have shape {shapes[0]} and positives {shapes[1]}, as labels have. A loss takes pairs: anchors "
-            "and positives of one shape, row i of both showing the same point; labels are given as point_id=."
+            f"Anchors have shape {shapes[0]} and positives {shapes[1]}, the shape of labels. A loss takes pairs: "
+            "anchors and positives of one shape, row i of both showing the same point; labels are given as point_id=."
         )
     if len(shapes[0]) != 2 or shapes[0][0] == 0 or any(shape != shapes[0] for shape in shapes):
         raise KeypatchError(

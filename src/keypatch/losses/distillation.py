@@ -28,7 +28,7 @@ class Distillation:
         student, teacher = batch.unit[: 2 * batch.n], batch.teacher[: 2 * batch.n].to(batch.unit.dtype)
         if student.shape != teacher.shape:
             raise KeypatchError(
-                f"The teacher's descriptors have {teacher.shape[1]} numbers, the student's {student.shape[1]}. Choose "
-                f"another teacher, or give the network its dimension: --set network.dim={teacher.shape[1]}."
+                f"The teacher's descriptors have {teacher.shape[1]} dimensions, the student's {student.shape[1]}. "
+                f"Choose another teacher, or give the network its dimension: --set network.dim={teacher.shape[1]}."
             )
         return (student - teacher).square().sum(1).view(2, batch.n).mean(0)

@@ -30,7 +30,7 @@ class DynamicMargin:
 
     def __post_init__(self) -> None:
         if self.bins < 2:
-            raise RecipeError(f"DynamicMargin: bins={self.bins}; a histogram over [-2, 2] takes 2 or more.")
+            raise RecipeError(f"DynamicMargin: bins={self.bins}; a histogram over [-2, 2] needs 2 or more.")
 
     def start(self) -> State:
         return {}

@@ -45,16 +45,18 @@ class GradientModulation:
     def __post_init__(self) -> None:
         shares = {name: getattr(self, name) for name in ("m", "warmup", "finetune", "finetune_m")}
         wrong = [
-            f"{name}={value} is a share, at least 0 and under 1" for name, value in shares.items() if not 0 <= value < 1
+            f"{name}={value}, but it must be at least 0 and below 1"
+            for name, value in shares.items()
+            if not 0 <= value < 1
         ]
         if self.self_weight not in ("af", "theta", "s", "l2"):
             wrong.append(f'self_weight is "{self.self_weight}", not "af", "theta", "s" or "l2"')
         if self.init not in ("first_batch", "restart", "released"):
             wrong.append(f'init is "{self.init}", not "first_batch", "restart" or "released"')
         if self.rate is not None and not 0 < self.rate <= 1:
-            wrong.append(f"rate={self.rate} is not over 0 and at most 1")
+            wrong.append(f"rate={self.rate}, but it must be above 0 and at most 1")
         if self.sample is not None and self.sample < 2:
-            wrong.append(f"sample={self.sample}, and a standard deviation takes 2 pairs or more")
+            wrong.append(f"sample={self.sample}, but a standard deviation needs 2 pairs or more")
         if wrong:
             raise RecipeError(f"GradientModulation: {wrong[0]}.")
 

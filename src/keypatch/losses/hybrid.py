@@ -29,7 +29,7 @@ class HybridTriplet:
 
     def __post_init__(self) -> None:
         if self.z not in ("none", "inside", "outside"):
-            raise RecipeError(f'HybridTriplet: z is "none", "inside" or "outside", not "{self.z}".')
+            raise RecipeError(f'HybridTriplet: z must be "none", "inside" or "outside", not "{self.z}".')
 
     def __call__(self, batch: Described) -> Tensor:
         s_h = Hybrid(self.alpha)

@@ -28,8 +28,8 @@ class IntermediateSoftmax:
         missing = [name for name in self.layers if name not in batch.maps]
         if missing:
             raise KeypatchError(
-                f'IntermediateSoftmax looks at the layer "{missing[0]}" of the network, and the batch lacks it. '
-                "Train a network with that layer (L2Net has), or pass maps to Described.of_pairs."
+                f'IntermediateSoftmax needs the layer "{missing[0]}" of the network, which the batch does not have. '
+                "Train a network with that layer, such as L2Net, or pass maps to Described.of_pairs."
             )
         maps = [batch.maps[name].to(batch.raw.dtype) for name in self.layers]
         return torch.stack([self._softmax(x, batch) for x in (*maps, batch.raw)]).sum(0)

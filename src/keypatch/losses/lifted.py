@@ -28,7 +28,7 @@ class Lifted:
 
     def __post_init__(self) -> None:
         if self.kind not in ("smooth", "hard") or self.descriptors not in ("unit", "raw"):
-            raise RecipeError('Lifted: kind is "smooth" or "hard", and descriptors "unit" or "raw".')
+            raise RecipeError('Lifted: kind must be "smooth" or "hard", and descriptors "unit" or "raw".')
 
     def __call__(self, batch: Described) -> Tensor:
         x = (batch.unit if self.descriptors == "unit" else batch.raw)[: 2 * batch.n]

@@ -44,11 +44,11 @@ class MetricLearning:
         try:
             built = known[self.loss](**dict(map(_argument, self.arguments)))
         except (TypeError, KeyError, ValueError) as error:
-            raise RecipeError(f"MetricLearning: {self.loss} cannot be made of these arguments ({error}).") from error
+            raise RecipeError(f"MetricLearning: {self.loss} cannot be made with these arguments ({error}).") from error
         if next(built.parameters(), None) is not None:
             raise RecipeError(
-                f"MetricLearning: {self.loss} learns weights for each class, and a term has none to train. "
-                "Choose a pair or triplet loss."
+                f"MetricLearning: {self.loss} learns weights for each class, but a loss term cannot train any. Choose "
+                "a pair or triplet loss."
             )
         return built
 

@@ -98,8 +98,8 @@ class ThirdPatch:
     def __call__(self, batch: "Described") -> Negatives:
         if batch.raw_negatives is None:
             raise KeypatchError(
-                "Mining with ThirdPatch needs a third patch for every pair, and the batch has none. "
-                "Pass raw_negatives, or choose Hardest or RandomInBatch."
+                "Mining with ThirdPatch needs a third patch for every pair, but the batch has none. Pass "
+                "raw_negatives, or choose Hardest or RandomInBatch."
             )
         anchor = torch.arange(batch.n, device=batch.unit.device)
         third = anchor + 2 * batch.n

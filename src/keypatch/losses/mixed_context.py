@@ -29,7 +29,7 @@ class MixedContext:
 
     def __post_init__(self) -> None:
         if not 0 <= self.gamma <= 1 or self.delta <= 0:
-            raise RecipeError("MixedContext: gamma lies between 0 and 1, and delta above 0.")
+            raise RecipeError("MixedContext: gamma must be between 0 and 1, and delta above 0.")
 
     def __call__(self, batch: Described) -> Tensor:
         return self.of_distances(batch.positive_distances(self.measure), batch.negative_distances(self.measure))

@@ -28,7 +28,7 @@ class NPair:
 
     def __post_init__(self) -> None:
         if self.descriptors not in ("unit", "raw"):
-            raise RecipeError('NPair: descriptors is "unit" or "raw".')
+            raise RecipeError('NPair: descriptors must be "unit" or "raw".')
 
     def __call__(self, batch: Described) -> Tensor:
         raw = self.descriptors == "raw"

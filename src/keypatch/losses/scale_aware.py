@@ -30,7 +30,7 @@ class ScaleAware:
 
     def __post_init__(self) -> None:
         if self.loss not in ("hinge", "log", "sse") or self.rho not in ("sub", "sub2", "div"):
-            raise RecipeError('ScaleAware: loss is "hinge", "log" or "sse", rho is "sub", "sub2" or "div".')
+            raise RecipeError('ScaleAware: loss must be "hinge", "log" or "sse", and rho "sub", "sub2" or "div".')
         if self.delta <= 0 or self.eps <= 0:
             raise RecipeError("ScaleAware: delta and eps must be above 0.")
 

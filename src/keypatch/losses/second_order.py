@@ -33,8 +33,8 @@ class SecondOrder:
     def __call__(self, batch: Described) -> Tensor:
         if batch.n < self.k + 2:
             raise KeypatchError(
-                f"SecondOrder looks at the {self.k} nearest other pairs, and the batch has {batch.n} pairs. "
-                f"Take at least {self.k + 2} pairs per batch or a smaller k."
+                f"SecondOrder looks at the {self.k} nearest other pairs, but the batch has only {batch.n} pairs. Take "
+                f"at least {self.k + 2} pairs per batch or a smaller k."
             )
         nearest = self._nearest(batch)
 

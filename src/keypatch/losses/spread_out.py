@@ -30,7 +30,9 @@ class SpreadOut:
 
     def __post_init__(self) -> None:
         if self.kind not in _KINDS or self.pairs not in _PAIRS:
-            raise RecipeError(f"SpreadOut: kind is one of {', '.join(_KINDS)}, and pairs one of {', '.join(_PAIRS)}.")
+            raise RecipeError(
+                f"SpreadOut: kind must be one of {', '.join(_KINDS)}, and pairs one of {', '.join(_PAIRS)}."
+            )
 
     def __call__(self, batch: Described) -> Tensor:
         if self.pairs == "all":
@@ -55,8 +57,8 @@ class SpreadOut:
         third = batch.unit[2 * batch.n :]
         if not len(third):
             raise KeypatchError(
-                'SpreadOut with pairs="third" needs a third patch for every pair, and the batch has none. '
-                'Choose the sampler RandomTriplets (or pass raw_negatives), or pairs="all".'
+                'SpreadOut with pairs="third" needs a third patch for every pair, but the batch has none. Choose the '
+                'sampler RandomTriplets (or pass raw_negatives), or pairs="all".'
             )
         cosines = (batch.anchors * third).sum(1)
         return cosines, torch.ones_like(cosines, dtype=torch.bool)

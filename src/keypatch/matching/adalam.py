@@ -49,21 +49,23 @@ class Candidates:
 
 @dataclass(frozen=True)
 class AdaLAM(CheckedFields):
-    """The method with its authors' numbers. Nothing is drawn at random: distinctive neighbours make the maps.
+    """AdaLAM with its authors' parameters. Nothing is sampled at random: distinctive neighbours define the maps.
 
     >>> kp.Matching(filter=kp.AdaLAM(fewest=8)).filter
     AdaLAM(fewest=8)
     """
 
-    area_ratio: float = option(100.0, "Area of the image over the area that a seed has to itself.", above=0)
-    expansion: float = option(4.0, "Radius of a neighbourhood over the radius that a seed has to itself.", above=0)
-    seed_ratio: float = option(0.8, "Ratio test of seeds.", above=0, most=1)
-    degrees: float = option(30.0, "Most that the rotation of a match may differ from its seed's.", above=0)
-    scale_rate: float = option(1.5, "Most that the change of scale of a match may differ from its seed's.", above=1)
-    maps: int = option(128, "Most affine maps tried in a neighbourhood.", least=1)
-    largest_scale: float = option(5.0, "Maps that stretch or shrink by more are not believed.", above=1)
-    confidence: float = option(200.0, "How many times more matches must agree with a map than by chance.", above=1)
-    fewest: int = option(6, "Matches that must agree with a map beside the three that it is made of.", least=1)
+    area_ratio: float = option(100.0, "Ratio of the image area to the area reserved for one seed.", above=0)
+    expansion: float = option(4.0, "Ratio of a neighbourhood's radius to the radius reserved for one seed.", above=0)
+    seed_ratio: float = option(0.8, "Ratio test for seeds.", above=0, most=1)
+    degrees: float = option(30.0, "Largest rotation difference between a match and its seed, in degrees.", above=0)
+    scale_rate: float = option(1.5, "Largest ratio between the scale changes of a match and its seed.", above=1)
+    maps: int = option(128, "Maximum number of affine maps tried per neighbourhood.", least=1)
+    largest_scale: float = option(5.0, "Reject maps that stretch or shrink by more than this.", above=1)
+    confidence: float = option(
+        200.0, "How many times more matches than expected by chance must agree with a map.", above=1
+    )
+    fewest: int = option(6, "Fewest matches that must agree with a map besides the three that define it.", least=1)
 
     __repr__ = brief
 

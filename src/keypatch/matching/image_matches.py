@@ -71,8 +71,8 @@ class Truth(CheckedFields):
 class ImageMatches:
     """The features of two images, all their matches, and those that agree with one geometry.
 
-    A match joins two places and is counted once, however many orientations the keypoints there have. `len` and the
-    arrays are of the verified matches, or of all where none were verified.
+    A match joins two places and counts once, however many orientations the keypoints there have. `len` and the
+    arrays cover the verified matches, or all matches if verification was off.
 
     >>> matches = kp.match("a.jpg", "b.jpg", describer="rootsift")
     >>> len(matches) == len(matches.points0) == len(matches.points1)
@@ -103,12 +103,12 @@ class ImageMatches:
 
     @property
     def points0(self) -> NDArray[np.float64]:
-        """(m, 2) places of the matches in the first image, in pixels."""
+        """(m, 2) points matched in the first image, in pixels."""
         return self._points(0, self.matches)
 
     @property
     def points1(self) -> NDArray[np.float64]:
-        """(m, 2) places of the matches in the second image, in pixels."""
+        """(m, 2) points matched in the second image, in pixels."""
         return self._points(1, self.matches)
 
     @property
@@ -122,7 +122,7 @@ class ImageMatches:
         return self.matches.matrix
 
     def judged(self, homography: ArrayLike, within: float = Truth.within) -> ImageMatches:
-        """The same with the true homography, x1 ~ H x0: matches within so many pixels of it are counted as right."""
+        """The same with the true homography, x1 ~ H x0; matches within this many pixels of it count as right."""
         return replace(self, truth=Truth(np.asarray(homography, np.float64), within))
 
     def right(self, matches: Matches) -> NDArray[np.bool_]:
@@ -133,7 +133,7 @@ class ImageMatches:
         return errors <= self.truth.within
 
     def counts(self) -> dict[str, int]:
-        """How many keypoints, matches and verified matches there are; of which right, where the truth is known."""
+        """The number of keypoints, matches and verified matches; also of right ones, if the truth is known."""
         counts = {"keypoints0": len(self.features[0]), "keypoints1": len(self.features[1])}
         counts |= {"matches": len(self.candidates), "repeats": self.repeats}
         if self.matches.verified:
@@ -145,7 +145,7 @@ class ImageMatches:
         return counts
 
     def sentences(self) -> list[str]:
-        """The counts as a person reads them, a line each."""
+        """The counts as readable lines of text."""
         counts, matching = self.counts(), self.matching
         photos = [f"{name}: {len(one):,} keypoints" for name, one in zip(self.names, self.features, strict=True)]
         neighbours = "mutual nearest neighbours" if matching.mode == "mutual" else "nearest neighbours one way"
@@ -165,33 +165,33 @@ class ImageMatches:
         return lines + self.warnings()
 
     def warnings(self) -> list[str]:
-        """What makes the geometry doubtful, a sentence each."""
+        """What makes the geometry doubtful, one sentence each."""
         found, warnings = len(self.matches), list[str]()
         if self.matching.model == "F" and self.on_plane >= ON_PLANE * found > 0:
             warnings.append(
-                f"{self.on_plane:,} of these fit one homography as well: the photos show a plane or far things, or the "
-                "camera turned in place. The fundamental matrix is not determined; use the model H."
+                f"{self.on_plane:,} of these also fit a single homography: the photos show a plane or distant things, "
+                "or the camera only rotated. The fundamental matrix is not determined; use the model H."
             )
         if self.matching.model == "E" and found < MISFIT * self.fundamental:
             warnings.append(
                 f"{self.fundamental:,} matches fit one fundamental matrix, but only {found:,} fit a pose: the "
-                "intrinsics seem to be wrong."
+                "intrinsics are probably wrong."
             )
         if self.pose is not None and self.pose.other is not None:
             apart = rotation_angle(self.pose.rotation, self.pose.other.rotation)
             warnings.append(
-                f"The matches lie on a plane, which another pose fits as well, turned {apart:.1f} degrees from this "
-                "one: two photos of a plane cannot tell."
+                f"The matches lie on a plane, and another pose, rotated by {apart:.1f} degrees from this one, fits "
+                "them as well: two photos of a plane cannot tell which is right."
             )
         if self.pose is not None and GUESSED in self.pose.sources:
-            warnings.append("With a guessed focal length the pose may be degrees off: give the intrinsics if you can.")
+            warnings.append("With a guessed focal length, the pose may be degrees off; give the intrinsics if you can.")
         return warnings
 
     def draw(self, lines: int = LINES, style: Style = "lines") -> Image.Image:
-        """A picture of at most `lines` matches: those left by the verification, each in the colour of its place.
+        """A picture of at most `lines` verified matches, each coloured by its position.
 
-        Where the truth is known, the matches before the verification, right ones in green and wrong ones in red. The
-        style "epipolar" shows some matches with their epipolar lines, "overlay" the first photo laid over the second
+        If the truth is known, it shows the matches before verification, right ones in green and wrong ones in red. The
+        style "epipolar" shows some matches with their epipolar lines, "overlay" the first photo warped onto the second
         by the homography.
         """
         if lines < 1:
@@ -203,7 +203,7 @@ class ImageMatches:
             shown, right, caption = self.matches, None, self.sentences()
         else:
             shown, right = self.candidates, self.right(self.candidates)
-            caption = [*self.sentences(), "drawn are matches before verification"]
+            caption = [*self.sentences(), "showing matches before verification"]
         photos, keypoints = (_photo(first), _photo(second)), (first.keypoints, second.keypoints)
         return draw_matches(photos, keypoints, shown, "\n".join(caption), right, lines)
 
@@ -225,7 +225,7 @@ class ImageMatches:
         return np.asarray(there.T @ matrix @ here)
 
     def save(self, path: str | Path, lines: int = LINES, style: Style = "lines") -> Path:
-        """Write a table (.csv, .json) of the matches or a picture (.png, .jpg) of at most `lines` of them."""
+        """Write the matches as a table (.csv, .json), or at most `lines` of them as a picture (.png, .jpg)."""
         out = check_output(Path(path), TABLES + PICTURES)
         if out.suffix.lower() in TABLES:
             _write_table(out, self)
@@ -242,10 +242,10 @@ class ImageMatches:
 
     def _verified(self, model: Model, counts: dict[str, int]) -> str:
         if counts["matches"] < FEWEST[model]:
-            return f"too few to verify: one {_MODEL_NAMES[model]} takes {FEWEST[model]} matches"
+            return f"too few to verify: a {_MODEL_NAMES[model]} needs {FEWEST[model]} matches"
         agree = f"{counts['verified']:,} agree with one {_MODEL_NAMES[model]} within {self.matching.threshold:g} px"
         doubtful = model == "F" and counts["verified"] < BY_CHANCE
-        return agree + "; so few do in unrelated photos too" * doubtful
+        return agree + "; unrelated photos can have as many" * doubtful
 
     def _share_right(self, right: str, all_: str) -> str:
         counts = self.counts()
@@ -271,11 +271,11 @@ def match(
     """Match two images; a notebook shows the matches as a picture.
 
     first, second: paths, PIL images, arrays (h, w) or (h, w, 3) in RGB order, or their Features.
-    describer, extraction: how images are described (`extract`); Features are taken as they are.
-    intrinsics: one camera or matrix K for both images, or one for each, for the model "E", which gives their relative
-        pose. Without them the focal length is taken from EXIF data, or else from the matches or a guess.
-    turn_by_exif, pixel_limit: how files are read: turned by their EXIF tag, and refused above so many pixels.
-    device, precision: of the describer where it is loaded by name, and of the search for neighbours.
+    describer, extraction: how images are described (see `extract`); Features are used as they are.
+    intrinsics: one camera or matrix K for both images, or one for each, for the model "E", which gives the relative
+        pose. Without them, the focal length comes from EXIF data, or else from the matches or a guess.
+    turn_by_exif, pixel_limit: rotate files by their EXIF tag; refuse files with more pixels than this.
+    device, precision: for a describer loaded by name, and for the nearest-neighbour search.
 
     >>> matches = kp.match("a.jpg", "b.jpg", kp.Matching(ratio=0.85), describer="rootsift")
     >>> matches
@@ -362,14 +362,14 @@ def _camera_of_size(given: Intrinsics, view: Features) -> Camera:
     if (given.width, given.height) != view.image_size:
         width, height = view.image_size
         raise KeypatchError(
-            f"The camera is of photos of {given.width} x {given.height} pixels, but the photo has {width} x {height}. "
+            f"The camera is for photos of {given.width} x {given.height} pixels, but the photo has {width} x {height}. "
             "Scale its parameters, or give the camera of this photo."
         )
     return given
 
 
 def draw(what: ImageMatches | Features, out: str | Path | None = None) -> Image.Image:
-    """The picture of matches or features that a notebook shows; written to `out`, too, if that is given.
+    """The picture of matches or features that a notebook shows, also written to `out` if given.
 
     >>> kp.draw(kp.extract("a.jpg", "rootsift")).size
     (1800, 789)

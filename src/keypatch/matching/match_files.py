@@ -87,7 +87,7 @@ class MatchReader:
             if group is not None:
                 matches = _read(self.path, group, names[0], counts)
                 return matches.swapped() if turned else matches
-        raise DataError(f'{self.path} has no matches of "{name0}" and "{name1}".')
+        raise DataError(f'{self.path} has no matches between "{name0}" and "{name1}".')
 
 
 def read_matches(path: str | Path, name0: str, name1: str) -> Matches:
@@ -152,7 +152,7 @@ def _read(path: Place, group: Any, name: str = "", counts: Mapping[str, int] | N
     if scores is None:
         scores = np.ones(len(partners), np.float32)
     if scores.shape != partners.shape or not np.isfinite(scores).all():
-        raise DataError(f"{path}: {group.name} lacks a finite score for every match. Write the file again.")
+        raise DataError(f"{path}: {group.name} does not have a finite score for every match. Write the file again.")
     numbers = partners.astype(np.int64)
     first = np.flatnonzero(numbers >= 0)
     stated = read_attribute(path, group, "model")
@@ -168,5 +168,5 @@ def _read_matrix(path: Place, group: Any) -> NDArray[np.float64] | None:
         return None
     matrix = np.asarray(matrix)
     if matrix.shape != (3, 3) or matrix.dtype.kind not in "fiu" or not np.isfinite(matrix).all():
-        raise DataError(f"{path}: the matrix of {group.name} is not 3 x 3 finite numbers. Write the file again.")
+        raise DataError(f"{path}: the matrix of {group.name} is not a finite 3 x 3 matrix. Write the file again.")
     return matrix.astype(np.float64)

@@ -25,7 +25,7 @@ class Evidence:
 
 @dataclass(frozen=True, eq=False)
 class Matches:
-    """Pairs of keypoint numbers, each first number at most once; whatever arrays are given become int32 and float32.
+    """Pairs of keypoint indices, each first index at most once; arrays are converted to int32 and float32.
 
     >>> len(kp.Matches(indices=[[0, 3], [1, 2]], scores=[0.9, 0.8]))
     2
@@ -69,11 +69,11 @@ class Matches:
         return np.unique(np.concatenate(ends, axis=1), axis=0, return_inverse=True)[1].reshape(-1)
 
     def once(self, keypoints0: Keypoints, keypoints1: Keypoints) -> "Matches":
-        """Of the matches that join the same two places the first: as many matches as there are places to see."""
+        """Only the first of the matches that join the same two places, at whatever orientations."""
         return self.take(np.sort(np.unique(self.places(keypoints0, keypoints1), return_index=True)[1]))
 
     def swapped(self) -> "Matches":
-        """The same from the second photograph to the first, without the matrix, which has a direction."""
+        """The same matches from the second photograph to the first, without the matrix, which has a direction."""
         order = np.lexsort((self.indices[:, 0], self.indices[:, 1]))
         evidence = self.evidence and self.evidence.swapped()
         return replace(self.take(order), indices=self.indices[order, ::-1], matrix=None, evidence=evidence)

@@ -20,9 +20,9 @@ PHOTO_TYPES: Types = {**DETECTOR_TYPES, **FILTER_TYPES}  # what settings of desc
 
 @dataclass(frozen=True)
 class Matching(CheckedFields):
-    """Which nearest neighbours are matches, and how matches are verified by the geometry of the two views.
+    """Which nearest neighbours count as matches, and how matches are verified by the geometry of the two views.
 
-    With a ratio and a filter, a match is what passes one of the two. The defaults were chosen by measuring:
+    With both a ratio and a filter, a match must pass only one of them. The defaults were chosen by measurement:
     docs/results/defaults.md.
 
     >>> kp.Matching(ratio=0.8, model="H").threshold
@@ -36,30 +36,32 @@ class Matching(CheckedFields):
         0.9, "Ratio test: largest ratio of nearest to second-nearest distance; 1 disables it.", above=0, most=1
     )
     apart: float = option(
-        0.0, "Ratio test against the nearest neighbour so many pixels from the first; 0 takes the second.", least=0
+        0.0,
+        "In the ratio test, take the second neighbour at least this many pixels from the first; 0 takes any.",
+        least=0,
     )
     ratio_sides: Sides = option("both", "Apply the ratio test from both images or only from the first (mutual mode).")
     turn: float = option(
         60.0,
-        "Most degrees by which a match may be turned otherwise than most distinct matches of a pair; 180 keeps all.",
+        "Largest deviation of a match from the pair's dominant rotation, in degrees; 180 keeps all matches.",
         above=0,
         most=180,
     )
     filter: AdaLAM | None = option(
-        factory=AdaLAM, about="Also keep matches that fail the ratio test but agree with those around them."
+        factory=AdaLAM, about="Also keep matches that fail the ratio test but agree with the matches around them."
     )
-    model: Model | None = option("F", "Geometric model that matches must fit: F, E (needs intrinsics), H or none.")
+    model: Model | None = option("F", "Geometric model that matches must fit: F, E (see --intrinsics), H or none.")
     estimator: Estimator = option("poselib", "Robust estimator: poselib, magsac (OpenCV), or degensac (F only).")
-    threshold: float = option(1.0, "Inlier threshold of the estimator in pixels.", above=0)
+    threshold: float = option(1.0, "Inlier threshold of the estimator, in pixels.", above=0)
     seed: int = option(0, "Random seed of the estimator.")
     tries: int = option(
         1,
-        "Estimates from each kind of match; the one most nearest neighbours agree with, beyond chance, is taken.",
+        "Estimates per kind of match; the one with the most support among nearest neighbours, beyond chance, wins.",
         least=1,
     )
     neighbours: Neighbours = option("tiles", "Nearest-neighbour search: tiles or faiss (exact), flann (approximate).")
     confidence: float = option(0.99999, "Confidence at which the estimator stops.", above=0, below=1)
-    iterations: int = option(10_000, "Most iterations the estimator may take.", least=1)
+    iterations: int = option(10_000, "Maximum number of estimator iterations.", least=1)
 
     __repr__ = brief
 
@@ -74,11 +76,11 @@ class Matching(CheckedFields):
 
     @property
     def judges(self) -> bool:
-        """Whether several models are estimated, of which one is taken."""
+        """Whether several models are estimated and the best one is chosen."""
         return self.model is not None and (self.tries > 1 or self.filter is not None)
 
     def plain(self) -> dict[str, Any]:
-        """Every field as a plain value; the filter by its name, and those of its numbers that were changed."""
+        """Every field as a plain value; the filter by its name, plus any of its parameters that were changed."""
         changed = () if self.filter is None else asdict(self.filter).items() - asdict(AdaLAM()).items()
         named = {"filter": self.filter and type_name(self.filter, FILTER_TYPES)}
         return asdict(self) | named | {f"filter.{name}": value for name, value in sorted(changed)}

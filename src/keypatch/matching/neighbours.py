@@ -63,7 +63,8 @@ def find_matches(
     """
     if first.descriptor != second.descriptor:
         raise KeypatchError(
-            f"Descriptors of {first.descriptor} and {second.descriptor} cannot be compared. Describe both images alike."
+            f"Descriptors of {first.descriptor} and {second.descriptor} cannot be compared. Describe both images with "
+            "the same descriptor."
         )
     return _match((first.descriptors, second.descriptors), matching, device, (first, second))
 
@@ -233,7 +234,7 @@ def _descriptors(rows: ArrayLike, which: str) -> Tensor:
     broken = (~torch.linalg.vector_norm(tensor, dim=1).isfinite()).nonzero()
     if len(broken):
         raise KeypatchError(
-            f"Descriptor {int(broken[0])} of the {which} image is not finite or too large, one of {len(broken)} "
+            f"Descriptor {int(broken[0])} of the {which} image is not finite or is too large, one of {len(broken)} "
             "such descriptors. Describe the image again."
         )
     return tensor

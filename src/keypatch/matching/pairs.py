@@ -49,13 +49,13 @@ def match_pairs(
 ) -> Place:
     """Match photos of a feature file and return the match file, which plain h5py reads as hloc's (`match_files`).
 
-    pairs: "exhaustive", "sequence:5" (each photo with the next five in the order of names), or a file with two names on
-        each line.
-    names: of the photos to match; None is all that the features have.
-    out: pairs that are in it already are skipped; settings other than those it was started with are an error. A folder
-        or an address is a store of many files.
+    pairs: "exhaustive", "sequence:5" (each photo with the next five in name order), or a file with two names per
+        line.
+    names: the photos to match; None matches all photos of the feature file.
+    out: pairs already in it are skipped; settings other than those it was started with are an error. A folder or an
+        address is a store of many files.
     intrinsics: the camera of all photos, or its matrix K, for the model "E".
-    parallel, shard: as for `describe`; of a shard's pairs alone is anything kept in memory.
+    parallel, shard: as for `describe`; only a shard's own pairs are kept in memory.
 
     >>> features = kp.describe("photos", "features.h5", "rootsift")
     >>> kp.match_pairs(features, "exhaustive", "matches.h5", kp.Matching(ratio=0.85))
@@ -63,7 +63,7 @@ def match_pairs(
 
     Raises:
         DataError: a name is not in the features, or two names could not be told apart in the file.
-        Interrupted: Ctrl-C; what was done is in the file and the same call resumes.
+        Interrupted: Ctrl-C; finished pairs are in the file and the same call resumes.
     """
     cameras = None if intrinsics is None else [intrinsics]
     require_intrinsics(matching, cameras)
@@ -109,7 +109,7 @@ def match_photos(
     PosixPath('matches.h5')
 
     Raises:
-        DataError, Interrupted: as they do; the same call resumes.
+        DataError, Interrupted: as for `describe` and `match_pairs`; the same call resumes.
     """
     given = [images] if isinstance(images, str | Path) else images
     out = as_place(out)
@@ -117,10 +117,10 @@ def match_photos(
         raise KeypatchError(f"Matches at {out} need a place for the features too. Add --features.")
     kept = Path(out).with_name("features.h5") if features is None else as_place(features)
     if out == kept or (isinstance(out, Path) and isinstance(kept, Path) and out.absolute() == kept.absolute()):
-        raise KeypatchError(f"{out} cannot hold features and matches. Choose another --out or --features.")
+        raise KeypatchError(f"{out} cannot hold both features and matches. Choose another --out or --features.")
     names = sorted(photo.name for photo in find_photos(given, files.root, remote=True))
     if len(names) < 2:
-        raise KeypatchError(f"Matching needs at least two photos; the only one is {names[0]}.")
+        raise KeypatchError(f"Matching needs at least two photos; there is only {names[0]}.")
     find_pairs(pairs, names)  # what is wrong is told before the photos are described
     require_intrinsics(matching, None if intrinsics is None else [intrinsics])
     require_output(out, MATCHES.name)

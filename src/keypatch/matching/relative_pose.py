@@ -26,9 +26,9 @@ LEAST_PARALLAX = 0.1  # degrees: below, a point is not triangulated
 
 @dataclass(frozen=True, eq=False)
 class RelativePose:
-    """Where the second camera stands, seen from the first: a point x0 of the first's space is x1 = R x0 + t.
+    """The pose of the second camera relative to the first: a point x0 in the first camera's frame is x1 = R x0 + t.
 
-    The axes of a camera point right, down and ahead. The length of t is not known from two photos: it is 1.
+    The axes of a camera point right, down and forward. Two photos do not determine the length of t, which is set to 1.
 
     >>> matches = kp.match("a.jpg", "b.jpg", kp.Matching(model="E"), describer="rootsift")
     >>> matches.pose.rotation.shape, sorted(matches.pose.to_json())[:3]
@@ -46,24 +46,24 @@ class RelativePose:
 
     @property
     def degrees(self) -> float:
-        """By how much the camera turned."""
+        """The rotation angle in degrees."""
         return rotation_angle(self.rotation, np.eye(3))
 
     def sentences(self) -> list[str]:
-        """The pose as a person reads it, a line each."""
+        """The pose as readable lines of text."""
         turn, direction = self.uncertainty
         focals = [
             f"{camera.focal[0]:.0f} px ({source})" for camera, source in zip(self.cameras, self.sources, strict=True)
         ]
         focal = f"focal lengths {focals[0]} and {focals[1]}" if focals[0] != focals[1] else f"focal length {focals[0]}"
-        rotated = f"turned by {self.degrees:.2f} degrees, give or take {turn:.2g}"
+        rotated = f"rotated by {self.degrees:.2f} degrees, give or take {turn:.2g}"
         if self.translation is None:
-            moved = "no direction of movement: the camera turned in place, or everything is far away"
+            moved = "no direction of motion: the camera turned in place, or everything is far away"
         else:
             x, y, z = self.translation
             moved = (
-                f"moved along ({x:.3f}, {y:.3f}, {z:.3f}), give or take {direction:.2g} degrees; the rays of a match "
-                f"meet at {self.parallax:.2g} degrees, {np.isfinite(self.points[:, 0]).sum():,} points in space"
+                f"moved along ({x:.3f}, {y:.3f}, {z:.3f}), give or take {direction:.2g} degrees; median "
+                f"parallax {self.parallax:.2g} degrees, {np.isfinite(self.points[:, 0]).sum():,} points triangulated"
             )
         return [f"pose (x1 = R x0 + t): {rotated}; {moved}", f"from {focal}"]
 

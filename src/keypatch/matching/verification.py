@@ -54,8 +54,8 @@ def verify(
         largest = matches.indices[:, side].max(initial=-1)
         if largest >= len(keypoints):
             raise KeypatchError(
-                f"A match names keypoint {largest}, but image {side + 1} has {len(keypoints)}. "
-                "Features and matches belong to different runs."
+                f"A match names keypoint {largest}, but image {side + 1} has only {len(keypoints)}. Features and "
+                "matches are from different runs."
             )
     if matching.model is None:
         return matches

@@ -35,7 +35,7 @@ def share_within(errors: ArrayLike, thresholds: Sequence[float]) -> list[float]:
 def _checked(errors: ArrayLike, thresholds: Sequence[float]) -> NDArray[np.float64]:
     values = np.asarray(errors, np.float64)
     if values.ndim != 1 or np.isnan(values).any() or (values < 0).any():
-        raise KeypatchError("Errors must be a list of numbers of 0 or more, inf for a failure, never nan.")
+        raise KeypatchError("Errors must be a list of non-negative numbers, inf for a failure, never nan.")
     if not all(0 < threshold < np.inf for threshold in thresholds):
         raise KeypatchError(f"Thresholds must be above 0 and finite, not {list(thresholds)}.")
     return values

@@ -30,7 +30,7 @@ def are_accurate(errors: ArrayLike) -> NDArray[np.bool_]:
     """
     values = np.asarray(errors, np.float64)
     if values.ndim != 1 or np.isnan(values).any() or (values < 0).any():
-        raise KeypatchError("Errors must be a list of degrees of 0 or more, inf for a failure, never nan.")
+        raise KeypatchError("Errors must be a list of non-negative degrees, inf for a failure, never nan.")
     accurate = values[:, None] < DEGREES
     accurate[:, -1] |= values == DEGREES[-1]
     return accurate

@@ -18,7 +18,7 @@ CENTRAL_SURROUND_INPUT = Preprocessing(size=64, normalization="patch")
 
 @dataclass(frozen=True)
 class CentralSurround(CheckedFields):
-    """Two L2-Nets with weights of their own, each giving half of the descriptor.
+    """Two L2-Nets with separate weights, each giving half of the descriptor.
 
     Both halves are scaled to unit length, then the whole is, as every descriptor of ours: all distances are those of
     the published descriptor, whose length is sqrt(2), divided by sqrt(2). The authors also subtract the mean image of

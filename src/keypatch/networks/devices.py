@@ -27,7 +27,7 @@ def choose_device(name: str) -> torch.device:
         raise KeypatchError(f'"{name}" is not a device. Write cuda, or cuda:1 for the second one.') from None
     if kind == "cuda" and device.index is not None and device.index >= torch.cuda.device_count():
         raise KeypatchError(
-            f'There is no device "{name}": this machine has {torch.cuda.device_count()}, from cuda:0 on.'
+            f'There is no device "{name}": this machine has {torch.cuda.device_count()}, numbered from cuda:0.'
         )
     return device
 

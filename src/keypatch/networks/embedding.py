@@ -26,11 +26,11 @@ MODULE = "layers.image.module."  # of the names of a module's tensors in the net
 
 @dataclass(frozen=True)
 class EmbeddingNet(CheckedFields):
-    """`blocks` times convolution 3x3, batch normalization, ReLU and max pooling, then a linear layer."""
+    """`blocks` blocks of 3x3 convolution, batch normalization, ReLU and max pooling, then a linear layer."""
 
     dim: int = option(64, least=1, most=MOST)
     width: int = option(
-        32, "Channels of the first block; each further block has twice as many, at most 4 times.", least=1, most=MOST
+        32, "Channels of the first block; each further block doubles them, up to 4 times as many.", least=1, most=MOST
     )
     blocks: int = option(4, least=1, most=16)
     dropout: float = option(0.0, "Before the linear layer.", least=0, most=1)
@@ -79,7 +79,7 @@ class _Image(nn.Module):
         if not isinstance(y, Tensor) or y.ndim < 2 or y.shape[1] != self.linear.in_features:
             found = f"a tensor {tuple(y.shape)}" if isinstance(y, Tensor) else type(y).__name__
             raise RecipeError(
-                f"The module {type(self.module).__name__} returned {found}, but image_network was told of "
+                f"The module {type(self.module).__name__} returned {found}, but image_network expects "
                 f"{self.linear.in_features} features: one tensor (n, {self.linear.in_features}), or maps of them. "
                 "Switch off its classifier and auxiliary outputs, or correct `features`."
             )

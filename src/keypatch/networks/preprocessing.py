@@ -33,7 +33,7 @@ class Preprocessing(CheckedFields):
 
     size: int = option(32, least=1)
     channels: Literal[1, 3] = 1
-    crop_from: int = option(0, "Side from which the input is cropped; 0: nothing is cropped.", least=0)
+    crop_from: int = option(0, "Side from which the input is cropped; 0 disables cropping.", least=0)
     value_range: float = option(1.0, above=0)  # white is 1 or 255
     resize: Literal["bilinear", "antialias"] = "bilinear"
     normalization: Literal["none", "patch", "instance", "fixed"] = "none"

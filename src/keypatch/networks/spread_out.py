@@ -17,7 +17,7 @@ SPREAD_OUT_INPUT = Preprocessing(size=64, normalization="fixed", mean=0.443728, 
 
 @dataclass(frozen=True)
 class SpreadOutNet(CheckedFields):
-    """Three times convolution (7x7, 6x6, 5x5), batch normalization, ReLU and max pooling, then a linear layer.
+    """Three blocks of convolution (7x7, 6x6, 5x5), batch normalization, ReLU and max pooling, then a linear layer.
 
     Ordinary batch normalization, one mean per channel; the authors' code has one per channel and pixel.
     """

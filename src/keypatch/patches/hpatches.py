@@ -42,7 +42,7 @@ def read_hpatches(folder: Path, split: str | None = None) -> PatchSet:
         for name, (_, other) in zip(names, sizes, strict=True):
             if other != side:
                 raise DataError(
-                    f"{folder / name} has patches of side {other}, but {names[0]} of {side}. Copy them again."
+                    f"{folder / name} has patches of side {other}, but {names[0]} has side {side}. Copy them again."
                 )
         shape = (len(STRIPS) * sum(rows for rows, _ in sizes), side, side)
         return shape, (_read_rows(folder, name) for name in names)

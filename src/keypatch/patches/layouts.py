@@ -23,14 +23,14 @@ def open_patches(
 
     A text file is a list of Stanford Online Products.
 
-    `split` chooses the training part of an HPatches split, `allow_partial` accepts a PhotoTour set copied in part.
-    Whole images are read as squares of `side` pixels, grey or with 3 `channels` in colour.
+    `split` selects the training part of an HPatches split; `allow_partial` accepts an incomplete PhotoTour set. Whole
+    images are read as squares of `side` pixels, grey or, with 3 `channels`, in colour.
 
     >>> patches = kp.open_patches("liberty")  # doctest: +SKIP
     >>> patches.patches.shape, len(patches.classes())  # doctest: +SKIP
 
     Raises:
-        DataError: there is no such folder, it holds no patch set, or what it holds is malformed.
+        DataError: there is no such folder, it contains no patch set, or the patch set is malformed.
     """
     part = EMBEDDED.get(str(path))
     folder = Path(path) if part is None else _embedded(part)

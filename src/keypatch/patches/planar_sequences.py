@@ -52,7 +52,7 @@ def read_planar_sequences(folder: str | Path) -> list[PlanarSequence]:
     sequences = [_read_sequence(path, folder) for path in sorted(folder.iterdir()) if path.is_dir() and _named(path)]
     if not sequences:
         raise DataError(
-            f"{folder} holds no sequences (folders with img1.png or 1.ppm etc. and H_1_2 etc.). Check the path."
+            f"{folder} has no sequences (folders with img1.png or 1.ppm etc. and H_1_2 etc.). Check the path."
         )
     return sequences
 

@@ -35,7 +35,7 @@ class Source:
         """Raises KeyError, TypeError or ValueError for anything but the value of `to_json`."""
         terms = value.get("terms", "")
         if not isinstance(value["name"], str) or not isinstance(terms, str):
-            raise TypeError("the name and the terms of a source should be texts")
+            raise TypeError("the name and the terms of a source should be strings")
         return cls(value["name"], Fingerprint.from_json(value), terms)
 
 
@@ -90,7 +90,7 @@ class TrainingSet:
     def from_json(cls, value: Mapping[str, Any]) -> "TrainingSet":
         """Raises KeyError, TypeError or ValueError for anything but the value of `to_json`."""
         if not isinstance(value["name"], str) or not isinstance(value["identity"], str):
-            raise TypeError("the name and the identity of a training set should be texts")
+            raise TypeError("the name and the identity of a training set should be strings")
         return cls(value["name"], value["identity"], tuple(Source.from_json(each) for each in value[SOURCES]))
 
 

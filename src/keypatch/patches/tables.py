@@ -65,7 +65,7 @@ def _first_bad_line(path: Path, lines: list[str], columns: int, meaning: str, dt
         if not is_good(line, columns):
             found = line.strip()[:60]
             return f'{path}, line {number}: expected {meaning}, found "{found}". Fix the line or copy the file again.'
-    return f"{path}: some line does not hold {meaning}. Copy the file again."
+    return f"{path}: a line does not hold {meaning}. Copy the file again."
 
 
 def _is_row_of_floats(line: str, columns: int) -> bool:

@@ -61,7 +61,7 @@ PUBLISHED: Mapping[str, tuple[str, ...]] = {
 
 
 def find_recipe(name: str | Path) -> Recipe:
-    """A recipe by its name, or from a recipe.toml (or the run folder it lies in).
+    """A recipe by name, or from a recipe.toml or the run folder that contains one.
 
     >>> kp.find_recipe("hynet").loss
     (HybridTriplet(alpha=2.0, margin=1.2, z='none', weight=1.0), NormDifference(weight=0.1))
@@ -76,9 +76,9 @@ def find_recipe(name: str | Path) -> Recipe:
 
 
 def as_published(recipe: Recipe) -> Recipe:
-    """The recipe by what its paper prints, not by the authors' code or by our choices, and without detector noise.
+    """The recipe as printed in its paper, not as in the authors' code or by our choices, and without detector noise.
 
-    It is known by its name; fields that the paper does not decide stay as they are (docs/methods/as-published.md).
+    It is looked up by its name; fields that the paper does not specify stay as they are (docs/methods/as-published.md).
 
     >>> kp.as_published(kp.find_recipe("hynet")).loss[0].z
     'inside'
@@ -88,7 +88,7 @@ def as_published(recipe: Recipe) -> Recipe:
     """
     if recipe.name not in PUBLISHED:
         raise RecipeError(
-            f'"{recipe.name}" is no recipe of a paper, so there is no published form of it. To train it without '
+            f'"{recipe.name}" is not a recipe from a paper, so it has no published form. To train it without '
             "detector noise, use --set augment.detector_noise=0 instead of --as-published."
         )
     settings = ["augment.detector_noise=0", *PUBLISHED[recipe.name]]

@@ -38,7 +38,7 @@ ADASAMPLE_MEMORY = replace(ADASAMPLE, name="adasample_memory", sampler=AdaptiveP
 ADASAMPLE_SOSNET = replace(ADASAMPLE, name="adasample_sosnet", loss=(*ADASAMPLE.loss, SecondOrder(k=8)))
 
 RECIPES = (
-    (ADASAMPLE, "positives of 15 rotated and real patches by their distance, angular hinge: AdaSample+*"),
+    (ADASAMPLE, "positives chosen by distance from 15 rotated and real patches, angular hinge: AdaSample+*"),
     (ADASAMPLE_HT, "the same with Euclidean distances"),
     (HARDPOS, "always the farthest positive"),
     (HARDNET_STAR, "HardNet on the same generated positives, drawn uniformly: HardNet+*"),

@@ -18,7 +18,7 @@ CDF = Recipe(
     pairs=102_400_000,  # 100,000 steps
 )
 
-RECIPES = ((CDF, "triplets weighed by the share of easier ones, from a running histogram"),)
+RECIPES = ((CDF, "triplets weighted by the share of easier ones, from a running histogram"),)
 
 # Where the text differs from the recipe above: `--as-published`.
 PUBLISHED = {"cdf": ("loss.rate=0.01",)}

@@ -52,7 +52,7 @@ SDGM_HNFRN = replace(
 )
 
 RECIPES = (
-    (SDGMNET, "gradients weighed by running statistics of the angles, with the fine-tuning at the end of the run"),
+    (SDGMNET, "gradients weighted by running statistics of the angles, with the fine-tuning at the end of the run"),
     (SDGMNET_FINETUNE, "the fine-tuning alone: start it --from a run of sdgm_raw"),
     (SDGM_RAW, "SDGM-Raw: without fine-tuning (section V-A); the paper's ablations change its fields"),
     (SDGM_PHM, "SDGM-PHM: the fine-tuning's margin, hard and at 0.1, all the way (section V-A)"),

@@ -37,7 +37,7 @@ def read_known_cameras(path: Path, photos: Sequence[Photo]) -> dict[str, PosedCa
     known = {name: camera for name, camera in cameras.items() if name in names}
     if not known:
         theirs, ours = next(iter(cameras), "none"), min(names)
-        raise DataError(f'{path} has cameras of other photos, such as "{theirs}", but not of "{ours}".')
+        raise DataError(f'{path} has cameras for other photos, such as "{theirs}", but none for "{ours}".')
     return known
 
 
@@ -73,12 +73,12 @@ def require_one_run(features: Path, matches: Path) -> None:
         settings = matched.settings.get("features", {})
         if bool(described.settings) != bool(settings):  # only files of keypatch say how they were made
             those, these = ("were", "were not") if settings else ("were not", "were")
-            changed = f"those {those} written by keypatch, these {these}"
+            changed = f"its features {those} written by keypatch, these {these}"
         else:
             now = {"descriptor": described.descriptor} | described.settings
             changed = differences({"descriptor": matched.settings.get("descriptor")} | settings, now)
         if changed:
-            raise DataError(f"{matches} was made from other features than {features}: {changed}. Match these again.")
+            raise DataError(f"{matches} was not made from {features}: {changed}. Match these features again.")
 
 
 def read_matched_pairs(path: Path, counts: Mapping[str, int]) -> Iterator[tuple[tuple[str, str], NDArray[np.int32]]]:
@@ -93,7 +93,7 @@ def read_matched_pairs(path: Path, counts: Mapping[str, int]) -> Iterator[tuple[
         if any(separator.join(map(mangled, each)) in keys for separator, each in product("/_", (pair, pair[::-1])))
     ]
     if not pairs:
-        raise DataError(f"{path} has no matches of any two of these {len(names)} photos. Were they renamed?")
+        raise DataError(f"{path} has no matches between any two of these {len(names)} photos. Were they renamed?")
     with MatchReader(path) as reader:
         for pair in pairs:
             yield pair, reader.read(*pair, counts).indices

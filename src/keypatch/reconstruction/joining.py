@@ -25,7 +25,7 @@ from keypatch.progress import Progress
 
 # Two scenes that share nothing had 4 points in common by chance (6 without a ratio test), two parts of one scene 28.
 ENOUGH = 12
-MATCHING = Matching(ratio=0.9, model=None)  # looser than for photos: only the points of two models are candidates
+MATCHING = Matching(ratio=0.9, model=None)  # candidates are the points of two models
 MOST_PAIRS = 500  # of photos, those with the most matches, between two models
 
 Pair = tuple[str, str]
@@ -85,7 +85,7 @@ def join_models(job: MappingJob, outcome: MappingOutcome, match: Matcher, progre
                 why[other.folder] = str(error)
                 continue
             notes.append(
-                f"Two models ({first.built.size}; {other.built.size}) were joined: {shared:,} points are seen in both."
+                f"Two models ({first.built.size}; {other.built.size}) were joined: they share {shared:,} points."
             )
             first, rest, growing = joined, [each for each in rest if not each.photos <= joined.photos], True
             break
@@ -93,8 +93,8 @@ def join_models(job: MappingJob, outcome: MappingOutcome, match: Matcher, progre
         notes.append(f"Model {number} ({other.built.size}) could not be joined with model 0: {why[other.folder]}")
     if rest:
         notes.append(
-            "Photos that show what both have, more keypoints (--keypoints 8192) or a looser ratio test (--ratio 0.9) "
-            "may join them; scenes that have nothing in common stay apart."
+            "Photos that link the two, more keypoints (--keypoints 8192) or a looser ratio test (--ratio 0.95) may "
+            "help to join them; scenes with nothing in common stay separate."
         )
     _renumber(Path(job.models), [first, *rest])
     return replace(outcome, models=[each.built for each in (first, *rest)], notes=notes)

@@ -68,9 +68,9 @@ def reconstruct(
     """Reconstruct photos with COLMAP from our features and matches; everything is written to the folder `out`.
 
     images, describer, extraction: as for `describe`.
-    inputs: features and matches made before, pairs to match, known cameras, how photos are named.
+    inputs: existing features and matches, pairs to match, known cameras, how photos are named.
     parallel: processes or a Ray cluster to describe and match on.
-    matching: as for `match_pairs`; COLMAP verifies what is left once more, with `mapping.max_error`.
+    matching: as for `match_pairs`; COLMAP verifies the remaining matches again, with `mapping.max_error`.
 
     >>> kp.reconstruct("photos", "model", kp.Mapping(share_camera=True))  # doctest: +SKIP
 
@@ -79,7 +79,7 @@ def reconstruct(
 
     Raises:
         KeypatchError: no model could be made, or COLMAP crashed; the database is kept in `out`/unfinished.
-        Interrupted: Ctrl-C; the same call resumes, with the features and matches that are there.
+        Interrupted: Ctrl-C; the same call resumes with the features and matches made so far.
     """
     progress = Progress.of(progress)
     if matching.ratio == 1:
@@ -87,7 +87,7 @@ def reconstruct(
     load_pycolmap()
     folder, photos = Path(out), find_photos([images] if isinstance(images, str | Path) else images, inputs.root)
     for odd in [photo for photo in photos if not is_image_name(photo.name)]:
-        progress.say(f"{odd.name!r} cannot be an image's name in COLMAP and is left out. Rename the file.")
+        progress.say(f"{odd.name!r} is not a valid image name in COLMAP and is left out. Rename the file.")
         photos.remove(odd)
     if len(photos) < 2:
         raise KeypatchError("A reconstruction needs at least two photos, and a 3D model three.")

@@ -52,7 +52,7 @@ def guess_warning(cameras: Mapping[str, PhotoCamera]) -> list[str]:
     if not guessed:
         return []
     whose = f"{guessed[0]}" if len(guessed) == 1 else f"{len(guessed)} of {len(cameras)} photos"
-    result = "so the pose may be degrees off" if len(cameras) == 2 else "which the mapper could only refine"
+    result = "so the pose may be degrees off" if len(cameras) == 2 else "refined only by the mapper"
     return [
         f"The focal length of {whose} is a guess ({GUESS} times the longer side), {result}: if you know it, give "
         "--focal, in pixels, or --cameras."
@@ -273,8 +273,8 @@ def _open(folder: Path) -> set[str]:
     content = {entry.name for entry in make_folder(folder).iterdir()} - {LOCK}
     if content and REPORT not in content:
         raise DataError(
-            f"{folder} is not empty and is not a reconstruction of keypatch. Choose a new folder, so that no file of "
-            "yours is overwritten."
+            f"{folder} is not empty and is not a keypatch reconstruction. Choose a new folder, so that none of your "
+            "files are overwritten."
         )
     if content:
         FORMAT.read_json(folder / REPORT)  # raises for a file of others

@@ -154,7 +154,7 @@ KINDS = {  # the first part of a curve's name
     "pr": Kind("Precision and recall", "recall, %", "precision, %", shares=True),
     "mma": Kind("Mean matching accuracy", "pixels", "right matches, %", from_zero=True),
     "maa": Kind("Pose accuracy", "degrees", "right poses, %", from_zero=True),
-    "share": Kind("Turned photographs", "degrees turned", "matched correctly, %"),
+    "share": Kind("Rotated photographs", "rotation, degrees", "matched correctly, %"),
 }
 _LOGGED = {  # fields of a record of a training: title of the figure, its axis
     "loss": ("Loss", "loss"),

@@ -60,9 +60,9 @@ def report(
 ) -> Path:
     """Write one self-contained page about result files and folders of results and runs, and return its path.
 
-    Results of one benchmark on the same data with the same settings share a table, others have their own. What cannot
-    be read is left out, with a warning and a line on the page.
-    baseline: the descriptor that the others are compared with; without one, the best of each score.
+    Results of one benchmark on the same data with the same settings share a table; others get their own. Unreadable
+    files are left out, with a warning and a line on the page.
+    baseline: the descriptor that the others are compared with; by default, the best one for each score.
 
     >>> kp.report(["rootsift.json", "sift.json"], "report.html")
     PosixPath('report.html')

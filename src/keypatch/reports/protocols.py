@@ -84,7 +84,9 @@ def read_sources(places: Iterable[str | Path | Result]) -> Sources:
             found = True
             seen.add(file.resolve())
         if not found:
-            problems[path] = f"{path} holds no result of `keypatch evaluate ... --out FILE.json` and no training log."
+            problems[path] = (
+                f"{path} has neither a result of `keypatch evaluate ... --out FILE.json` nor a training log."
+            )
     if not results and not runs:
         nothing = "There are no results to report. Name result files, folders of result files, or run folders."
         raise DataError(next(iter(problems.values()), nothing))

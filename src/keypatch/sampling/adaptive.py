@@ -48,8 +48,8 @@ class AdaptivePairs:
     def __post_init__(self) -> None:
         if self.lam < 0 or self.generate < 0 or self.rotation < 0 or not 0 <= self.warm <= 1 or self.measure.of_raw:
             raise RecipeError(
-                "AdaptivePairs: lam, generate and rotation must not be negative, warm lies in 0..1, and the measure is "
-                "one of unit descriptors."
+                "AdaptivePairs: lam, generate and rotation must not be negative, warm must be in 0..1, and the measure "
+                "one for unit descriptors."
             )
         if self.few < 2 or self.refresh < 2 or self.candidates not in ("all", "few", "memory"):
             raise RecipeError(

@@ -37,8 +37,8 @@ class SeveralPerPoint:
     def check(self, classes: Classes) -> None:
         if 2 * self.pairs <= self.per_point:
             raise DataError(
-                f"sampler.pairs is {self.pairs}, no more than one point with its {self.per_point} patches fills, and "
-                "then there are no negatives. Take more pairs or a smaller sampler.per_point."
+                f"sampler.pairs is {self.pairs}, which one point with {self.per_point} patches can fill, leaving no "
+                "negatives. Take more pairs or a smaller sampler.per_point."
             )
         rows = int((np.minimum(np.diff(classes.starts), self.per_point) // 2).sum())
         if rows < self.pairs:

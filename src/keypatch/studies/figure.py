@@ -177,7 +177,7 @@ def _matplotlib() -> Any:
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise MissingExtra.of("The figure is not drawn, which needs matplotlib", "plot") from error
+        raise MissingExtra.of("The figure was not drawn because it needs matplotlib", "plot") from error
     return Figure
 
 

@@ -33,11 +33,13 @@ class MethodsSetup:
     batch: int = option(256, "Pairs per batch, for every recipe.")
     seeds: tuple[int, ...] = option((0,), "Random seed; may be repeated. Every recipe is trained once per seed.")
     settings: tuple[str, ...] = option((), "Set a field of every recipe.")
-    published: bool = option(False, "Train what the papers print, without our choices and detector noise.")
+    published: bool = option(
+        False, "Train the recipes as printed in the papers, without our choices and detector noise."
+    )
 
     def __post_init__(self) -> None:
         if not self.seeds or min(self.seeds) < 0:
-            raise KeypatchError(f"--seed {' '.join(map(str, self.seeds))}: give one or more integers of 0 or more.")
+            raise KeypatchError(f"--seed {' '.join(map(str, self.seeds))}: give one or more non-negative integers.")
         for setting in self.settings:
             path = setting.partition("=")[0].strip()
             if path in OPTIONS:
@@ -61,14 +63,14 @@ def study_methods(
 
     data: a folder, "embedded", an open PatchSet, or several of these.
     setup: what all recipes have in common: budget, batch, seeds, changed fields, as published or not.
-    out: gets rows/, runs/, table.md, table.json and curves.png. What is finished there is not repeated, a stopped run
-        is resumed, a recipe that fails becomes a row that says so; two processes with one folder share the work.
-    conditions: how it is computed, the same for all.
-    recipes: all of `keypatch list recipes` unless given, but those for images and those that continue from a trained
+    out: gets rows/, runs/, table.md, table.json and curves.png. What is finished there is not repeated, an interrupted
+        run is resumed, a recipe that fails becomes a row that says so; two processes with one folder share the work.
+    conditions: how the runs are computed, the same for all.
+    recipes: by default all of `keypatch list recipes`, except those for images and those that start from a trained
         network.
     tests: patch sets with pair lists; hpatches: a folder of strips, scored by rank-1, or with a `split` by the three
         tasks of HPatches. Only data="embedded" has its own, "embedded-test".
-    dry: train nothing; the table as it stands, with what is missing and its `cost`, for which a few steps are timed.
+    dry: train nothing; return the current table with what is missing and its `cost`, estimated by timing a few steps.
 
     >>> kp.study_methods("embedded", kp.MethodsSetup(pairs=50_000), recipes=["hynet", "sdgmnet"])  # doctest: +SKIP
 

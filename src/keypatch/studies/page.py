@@ -167,7 +167,7 @@ def why(row: Trial) -> str:
     """Why a row is not finished."""
     if not row.failed:
         return "not finished yet"
-    return f"failed: {row.failed}" + (" What was scored before stays in the table." if row.at(1.0) else "")
+    return f"failed: {row.failed}" + (" Earlier scores stay in the table." if row.at(1.0) else "")
 
 
 def _papers(table: Table) -> list[list[str]]:

@@ -148,11 +148,11 @@ def run_study(
     """
     progress, folder = Progress.of(progress), Path(out)
     if not seeds or min(seeds) < 0:
-        raise KeypatchError(f"Seeds {' '.join(map(str, seeds)) or '(none)'}: give one or more integers of 0 or more.")
+        raise KeypatchError(f"Seeds {' '.join(map(str, seeds)) or '(none)'}: give one or more non-negative integers.")
     if name := repeated([f"{arm.label}-{seed}" for arm in arms for seed in seeds]):
         raise RecipeError(
-            f'Two rows would be "{name}", named by label and seed. Give each seed once; if two recipes have one name, '
-            'rename one of them: name = "..." in its recipe.toml.'
+            f'Two rows would be named "{name}", after label and seed. Give each seed once; if two recipes have the '
+            'same name, rename one of them: name = "..." in its recipe.toml.'
         )
     source = whole = open_training(data, split)
     sets = whole.sets if isinstance(whole, JoinedSets) else [whole]
@@ -217,7 +217,7 @@ def _bring_forward(plan: StudyPlan, trial: Arm, progress: Progress) -> None:
         try:
             _score(plan, _trained(plan, trial, row, progress), trial, progress)
         except (Interrupted, KeyboardInterrupt) as stop:
-            raise Interrupted(f"{plan.folder} keeps everything finished so far, up to {name}") from stop
+            raise Interrupted(f"{plan.folder} has everything finished so far, up to {name}") from stop
         except Exception as error:  # of whatever kind: the fault of one arm must not cost the others their night
             sentence = str(error) if isinstance(error, KeypatchError) else f"{type(error).__name__}: {error}"
             row = plan.row(trial)  # with what was scored before the fault

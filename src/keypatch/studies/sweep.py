@@ -43,20 +43,20 @@ def study_sweep(
     dry: bool = False,
     progress: Progress | Callback | None = None,
 ) -> Table:
-    """Train every recipe with every combination of varied values and every seed, score them; a table and a figure.
+    """Train every recipe with every combination of varied values and every seed, score them, write a table and figure.
 
     recipes: names, recipe.toml files or values. vary: "loss.alpha=1,2,3", also of tuples: "augment.shared=[],[flips]".
     data: a folder, "embedded", an open PatchSet, or several of these.
     out: gets rows/, runs/, table.md, table.json and figure.png. What is finished there is not repeated; other recipes,
-        values and seeds can join it later, for what is the same in a folder is the data and how it is computed.
-    conditions: how it is computed; runs are scored at the end, and at the shares of it that `keep` names.
-    pairs: the budget of all; without it, `pairs` must be varied or set.
+        values and seeds can be added later, as long as the data and the conditions are the same.
+    conditions: how the runs are computed; they are scored at the end, and at the fractions in `keep`.
+    pairs: the budget of every run; without it, `pairs` must be varied or set.
     settings: change fields of all recipes, "sampler.pairs=256".
-    published: first take what the recipes' papers print (`as_published`); their labels say so.
+    published: start from the recipes as printed in their papers (`as_published`); their labels say so.
     tests: patch sets with pair lists; hpatches: a folder of strips, scored by rank-1, or with a `split` ("all" for all
         sequences) by verification, matching and retrieval. Only data="embedded" has its own, "embedded-test".
-    held_out: this share of the training points is not trained but scored on, as the test set "held-out".
-    dry: train nothing; the table as it stands, with what is missing and its `cost`, for which a few steps are timed.
+    held_out: hold out this share of the training points and score on it, as the test set "held-out".
+    dry: train nothing; return the current table with what is missing and its `cost`, estimated by timing a few steps.
 
     >>> kp.study_sweep(["hynet"], "embedded", vary=["loss.alpha=1,2,4"], pairs=50_000)  # doctest: +SKIP
 
@@ -87,7 +87,7 @@ def parse_seeds(text: str) -> tuple[int, ...]:
     """Of "0,1,2"."""
     parts = [part.strip() for part in text.split(",")]
     if not all(part.isdecimal() for part in parts):
-        raise KeypatchError(f"--seeds {text}: give integers of 0 or more with commas between them, such as 0,1,2.")
+        raise KeypatchError(f"--seeds {text}: give non-negative integers separated by commas, such as 0,1,2.")
     return tuple(map(int, parts))
 
 
@@ -109,7 +109,7 @@ class Varied:
             raise RecipeError(f"--vary {text}: use {_OPTIONS[path]} instead.")
         for value in values:
             if values.count(value) > 1:
-                raise RecipeError(f"--vary {text}: the value {value} is there twice. Name each once.")
+                raise RecipeError(f"--vary {text}: the value {value} is given twice. Give each once.")
         return Varied(path, values)
 
 
@@ -135,7 +135,7 @@ def sweep_arms(
     if both := next((path for path in paths if path in fixed), None):
         raise RecipeError(f"--vary {both} and --set {both} contradict each other. Leave one of them out.")
     if "pairs" in (*paths, *fixed) and pairs is not None:
-        raise RecipeError(f"--pairs {pairs} contradicts the other budget that is given. Leave one of them out.")
+        raise RecipeError(f"--pairs {pairs} contradicts the other budget given. Leave one of them out.")
     if pairs is None and "pairs" not in (*paths, *fixed):
         raise RecipeError("Give the training budget: --pairs N, or --vary pairs=N1,N2.")
     arms = list[Arm]()

@@ -84,9 +84,9 @@ def decide(intervals: Sequence[tuple[float, float]]) -> Verdict:
 def study_compare(folder: str | Path, method: str, control: str, columns: Sequence[str] = ()) -> Compared:
     """A method against its control, two arms of the study in a folder, over the seeds that both have.
 
-    columns: which scores decide, named as tables head them ("castle-test hard FPR95 %") or as files do
-        ("castle-test fpr95.hard_6000_6000_0"); unless given, the headline scores of test sets with pair lists, or of
-        strips where there are no others.
+    columns: which scores decide, named as in tables ("castle-test hard FPR95 %") or as in files ("castle-test
+        fpr95.hard_6000_6000_0"); by default the headline scores of test sets with pair lists, or of strips if there
+        are no others.
 
     >>> kp.study_compare("studies/sweep", "hynet loss.alpha=2", "hynet loss.alpha=0").verdict  # doctest: +SKIP
     'not told apart'
@@ -95,7 +95,7 @@ def study_compare(folder: str | Path, method: str, control: str, columns: Sequen
         KeypatchError: the folder has no such arm or column, or the arms share no seed.
     """
     if not (Path(folder) / "rows").is_dir():
-        raise DataError(f"{folder} holds no study: there is no folder rows. Give the --out of a study.")
+        raise DataError(f"{folder} is not a study: it has no folder rows. Give the --out folder of a study.")
     return compare_lines(read_table(Path(folder)), method, control, columns)
 
 
@@ -111,7 +111,7 @@ def compare_lines(table: Table, method: str, control: str, columns: Sequence[str
 def _difference(column: Column, method: Line, control: Line) -> Difference:
     seeds = sorted({row.seed for row in method.rows} & {row.seed for row in control.rows})
     if not seeds:
-        raise KeypatchError(f'"{method.label}" and "{control.label}" share no seed. Train both with the same.')
+        raise KeypatchError(f'"{method.label}" and "{control.label}" share no seed. Train both with the same seeds.')
     scores = [
         dict(zip((row.seed for row in line.rows), line.scores(column), strict=True)) for line in (method, control)
     ]
@@ -142,5 +142,5 @@ def _find_column(table: Table, name: str) -> Column:
         known = [heading(each) for each in table.columns]
         raise KeypatchError(f'There is no column "{name}".{choose_from(name, known, "table.md")}')
     if find_score(column.score).better == "neither":
-        raise KeypatchError(f'"{name}" is neither better when higher nor when lower, so it decides nothing.')
+        raise KeypatchError(f'Neither a higher nor a lower "{name}" is better, so it cannot decide a comparison.')
     return column

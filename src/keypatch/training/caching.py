@@ -76,7 +76,7 @@ class InParts:
             self.run(part)
         except Reached as reached:
             return reached.x
-        raise AssertionError("the trunk ran by another way than before")
+        raise AssertionError("the trunk took a different path from before")
 
     def _wait(self) -> None:
         for norm in self.norms:

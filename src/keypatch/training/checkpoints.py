@@ -126,7 +126,7 @@ def load_run_weights(path: Path) -> tuple[NetworkSpec, PatchNetwork]:
     if path.is_dir():
         newest = newest_checkpoint(path)
         if newest is None:
-            raise DataError(f"{path}: the run has no checkpoint yet. Train it until the first one.")
+            raise DataError(f"{path}: the run has no checkpoint yet. Train it until the first is saved.")
         file = newest
     header, tensors = _read(file, ("network", "average"))
     with reading(file, FORMAT.title):

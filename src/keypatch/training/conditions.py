@@ -7,7 +7,7 @@ from keypatch.settings import CheckedFields, option
 
 @dataclass(frozen=True)
 class Conditions(CheckedFields):
-    """How a run is computed, which must not change what it computes beyond rounding.
+    """How a run is computed; these settings must not change its result beyond rounding.
 
     >>> kp.Conditions(device="cpu", threads=1).keep
     ()
@@ -22,9 +22,9 @@ class Conditions(CheckedFields):
     keep: tuple[float, ...] = option(
         (), "Also keep the weights at this fraction of the run, such as 0.5; may be repeated.", above=0, most=1
     )
-    keep_every: int | None = option(
-        None, "Also keep the weights whenever so many pairs were trained on, such as an epoch.", least=1
-    )
+    keep_every: int | None = option(None, "Also keep the weights every so many pairs, such as once per epoch.", least=1)
     cache_gradients: int | None = option(
-        None, "Describe the batch twice, so many patches at a time: same gradients, less memory, more time.", least=2
+        None,
+        "Describe the batch twice, in chunks of this many patches: same gradients, less memory, more time.",
+        least=2,
     )

@@ -74,7 +74,7 @@ def run_training(
         LostRank: another rank is gone.
     """
     if ranks.first and resume and not (out / "recipe.toml").exists():
-        raise DataError(f"{out} holds no run to resume. Start it without --resume.")
+        raise DataError(f"There is no run to resume in {out}. Start one without --resume.")
     recipe_from_toml(recipe_to_toml(recipe), "The recipe", TRAINED)  # or nothing could read the run that it makes
     recipe.sampler.check(source.classes())
     if teacher is not None:
@@ -124,26 +124,26 @@ def _check_ranks(recipe: Recipe, hashes: Mapping[str, str], ranks: Ranks) -> Non
     """Raises KeypatchError unless every rank has rows to work on, and the recipe, data and teacher of the others."""
     if recipe.sampler.pairs < ranks.size:
         raise RecipeError(
-            f"A batch of {recipe.sampler.pairs} pairs cannot be shared by {ranks.size} ranks. Start fewer, or raise "
+            f"A batch of {recipe.sampler.pairs} pairs cannot be split among {ranks.size} ranks. Start fewer, or raise "
             "--set sampler.pairs."
         )
     own = {"recipe": recipe_to_toml(recipe), **hashes}
     for rank, other in enumerate(ranks.gather_values(own)):
         if differs := sorted(name for name in own.keys() | other.keys() if own.get(name) != other.get(name)):
-            what = ", ".join(f"another {name}" if name != "data" else "other data" for name in differs)
-            raise DataError(f"Rank {rank} of this training has {what} than rank {ranks.rank}. Give all ranks the same.")
+            what = ", ".join(f"a different {name}" if name != "data" else "different data" for name in differs)
+            raise DataError(f"Rank {rank} of this training has {what} from rank {ranks.rank}. Give all ranks the same.")
 
 
 @contextmanager
 def _resumable(out: Path, conditions: Conditions) -> Iterator[None]:
     """What ends a run from outside is told with the way to resume it."""
     try:
-        with interruptible(f"{out} keeps what was saved", _resume(out)):
+        with interruptible(f"{out} has what was saved so far", _resume(out)):
             yield
     except LostRank as lost:
         raise LostRank(
-            f"{lost} {out} keeps its last checkpoint, of which there is one every {conditions.checkpoint_seconds:g} "
-            f"seconds; {_resume(out)}, on any number of ranks. torchrun --max-restarts 3 would do so by itself."
+            f"{lost} {out} has the last checkpoint (one is saved every {conditions.checkpoint_seconds:g} seconds); "
+            f"{_resume(out)}, on any number of ranks. torchrun --max-restarts 3 would do so automatically."
         ) from lost
 
 

@@ -90,7 +90,7 @@ def compiled(trunk: Trunk, report: Callable[[str], None]) -> Trunk:
                 warnings.simplefilter("ignore", DeprecationWarning)  # torch's own, on its first compilation
                 return fast(x)
         except torch._dynamo.exc.TorchDynamoException as error:
-            report(f"torch.compile is not possible here, continuing without it ({type(error).__name__}).")
+            report(f"torch.compile does not work here; continuing without it ({type(error).__name__}).")
             fast = None
             return trunk(x)
 

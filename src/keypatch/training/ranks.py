@@ -124,10 +124,12 @@ class Ranks:
         if self.size == 1 or device.type == "cpu":
             return device
         if device.type != "cuda" or device.index is not None:
-            raise KeypatchError(f"--device {name} is one device for {self.size} ranks. Choose cpu, cuda or auto.")
+            raise KeypatchError(
+                f"--device {name} is a single device, but there are {self.size} ranks. Choose cpu, cuda or auto."
+            )
         if self.local >= torch.cuda.device_count():
             raise KeypatchError(
-                f"This machine has {torch.cuda.device_count()} GPUs for more ranks than that. Lower torchrun's "
+                f"This machine has {torch.cuda.device_count()} GPUs, fewer than its ranks. Lower torchrun's "
                 "--nproc-per-node, or choose --device cpu."
             )
         return torch.device("cuda", self.local)
@@ -262,19 +264,22 @@ class _Pulse:
                 self._beat(count)
                 signs = self.ranks.store.multi_get(names)
             except RuntimeError:
-                self._end("The process that coordinates this training cannot be reached any more.")
+                self._end("The process that coordinates this training can no longer be reached.")
                 return
             now = time.monotonic()
             for rank, sign in zip(others, signs, strict=True):
                 if rank not in seen or seen[rank][0] != sign:
                     seen[rank] = sign, now
                 elif now - seen[rank][1] > _PATIENCE:
-                    self._end(f"Rank {rank} of this training has given no sign of life for {_PATIENCE:.0f} seconds.")
+                    self._end(f"Rank {rank} of this training has not responded for {_PATIENCE:.0f} seconds.")
 
     def _end(self, sentence: str) -> None:
         if self.stopped.wait(_BEAT):  # the main thread knows already
             return
         if self.ranks.speaks(LostRank(sentence)):
-            print(f"keypatch: {sentence} The run folder keeps its last checkpoint: --resume it.", file=sys.stderr)
+            print(
+                f"keypatch: {sentence} The run folder has the last checkpoint: resume it with --resume.",
+                file=sys.stderr,
+            )
             sys.stderr.flush()
         os._exit(_SAID_ELSEWHERE)

@@ -25,7 +25,7 @@ from keypatch.training.schedules import SCHEDULES, Schedule
 
 @dataclass(frozen=True)
 class Recipe(CheckedFields):
-    """Network, data order, augmentation, loss, optimizer, schedule and budget of a training.
+    """Network, data order, augmentation, loss, optimizer, schedule and budget of a training run.
 
     >>> from dataclasses import replace
     >>> replace(kp.find_recipe("hynet"), name="mine", pairs=50_000, seed=1).sampler
@@ -42,7 +42,7 @@ class Recipe(CheckedFields):
     loss: tuple[AnyTerm, ...]
     optimizer: Optimizer
     schedule: Schedule
-    pairs: int = option(about="The budget; the schedule stretches over it.", least=1)
+    pairs: int = option(about="Training budget; the schedule is stretched to fit.", least=1)
     mining: Mining | None = None  # of negatives, for the terms that compare with one
     reduction: Reduction = "mean"
     branches: Literal["together", "apart"] = "together"
@@ -52,7 +52,7 @@ class Recipe(CheckedFields):
     average: float = option(  # which is then what is used
         0.0, "Decay per step of a moving average of the weights; 0 disables it.", least=0, below=1
     )
-    seed: int = option(0, "Of all random numbers.", least=0, most=2**32 - 1)
+    seed: int = option(0, "Seed of all random numbers.", least=0, most=2**32 - 1)
     published: bool = False  # made by `recipes.as_published`: what its paper prints, and no detector noise
 
     def __post_init__(self) -> None:
@@ -73,7 +73,9 @@ class Recipe(CheckedFields):
                 "draw. Use RandomTriplets."
             )
         if self.mining is None and isinstance(self.sampler, AdaptivePairs) and self.sampler.chooses:
-            raise RecipeError("AdaptivePairs measures batch difficulty by mined negatives. Give a mining.")
+            raise RecipeError(
+                "AdaptivePairs measures batch difficulty by mined negatives. Set mining, for example to Hardest()."
+            )
 
     @property
     def steps(self) -> int:
@@ -81,7 +83,7 @@ class Recipe(CheckedFields):
 
     @property
     def form(self) -> str:
-        """Whether a paper's figures may stand beside those of this recipe: as published, or with choices of ours."""
+        """Whether this recipe's scores compare with the paper's: as published, or with choices of ours."""
         noise = self.augment.detector_noise
         if self.published:
             return f"as published, but with detector noise {noise:g}" if noise else "as published"

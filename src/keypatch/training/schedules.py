@@ -16,7 +16,7 @@ def _warmed(share: float, warmup: float) -> float:
 
 @dataclass(frozen=True)
 class Linear:
-    """Down to zero at the end of the budget."""
+    """Decays linearly to zero at the end of the budget."""
 
     warmup: float = 0.0
 
@@ -26,7 +26,7 @@ class Linear:
 
 @dataclass(frozen=True)
 class Steps:
-    """Times `gamma` at each share of the budget in `at`."""
+    """Multiplied by `gamma` at each share of the budget in `at`."""
 
     at: tuple[float, ...] = (1 / 3, 2 / 3, 8 / 9)
     gamma: float = 0.1
@@ -50,7 +50,7 @@ class Cosine:
 
 @dataclass(frozen=True)
 class Constant:
-    """The same rate all the way."""
+    """A constant rate."""
 
     warmup: float = 0.0
 

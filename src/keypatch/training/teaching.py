@@ -33,9 +33,9 @@ def check_teacher(teacher: Teacher, recipe: Recipe) -> None:
     shown = recipe.network.preprocessing.patch_sigmas
     if teacher.patch_sigmas != shown:
         raise RecipeError(
-            f"The teacher {teacher.name} describes patches {teacher.patch_sigmas:g} sigmas wide, the network to be "
-            f"trained patches {shown:g} sigmas wide. Choose another teacher, or train with "
-            f"--set network.preprocessing.patch_sigmas={teacher.patch_sigmas:g} on patches cut that wide."
+            f"The teacher {teacher.name} describes patches {teacher.patch_sigmas:g} sigmas wide, but the network to "
+            f"train takes patches {shown:g} sigmas wide. Choose another teacher, or train with --set "
+            f"network.preprocessing.patch_sigmas={teacher.patch_sigmas:g} on patches cut that wide."
         )
 
 

@@ -213,7 +213,7 @@ def see_whole_batch(network: nn.Module, trunk: nn.Module, ranks: Ranks = ALONE, 
                 setattr(parent, name, WholeBatchNorm(child, ranks))
             elif cut and isinstance(child, _DropoutNd):
                 raise RecipeError(
-                    f"The layer {type(child).__name__} draws for the rows it sees, which depends on how a batch is cut "
-                    "into ranks or parts. Use nn.Dropout in its place, or train in one process without "
+                    f"The layer {type(child).__name__} draws random numbers for the rows it sees, so they depend on "
+                    "how a batch is split into ranks or parts. Use nn.Dropout instead, or train in one process without "
                     "--cache-gradients."
                 )

@@ -52,8 +52,8 @@ def training_of(card: Mapping[str, Any], place: Path) -> tuple[TrainingSet, ...]
 
 
 HANDMADE = (
-    Card("sift", "SIFT of the patch by OpenCV, the 4x4 grid spanning it", dim=128),
-    Card("rootsift", "SIFT over its sum, square root taken (Arandjelovic and Zisserman 2012)", dim=128),
+    Card("sift", "OpenCV's SIFT, with its 4x4 grid spanning the patch", dim=128),
+    Card("rootsift", "SIFT, L1-normalized and square-rooted (Arandjelovic and Zisserman 2012)", dim=128),
 )
 
 

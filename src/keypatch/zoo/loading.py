@@ -24,17 +24,17 @@ def names() -> list[Card]:
 
 
 def load(name: str | Path, device: str = "auto", precision: str = "auto") -> Describer:
-    """Load a describer: a zoo name, a run folder, a checkpoint, a weight file of ours or a published one, an ONNX file.
+    """Load a describer from a zoo name, run folder, checkpoint, weight file (ours or published) or ONNX file.
 
-    A zoo name comes before a file of the same name; write ./name, or give a Path, for the file. Device and precision
-    are the network's and mean nothing to SIFT; an ONNX file has its own precision.
+    A zoo name takes precedence over a file of the same name; write ./name or pass a Path for the file. Device and
+    precision apply to networks, not to SIFT; an ONNX file has its own precision.
 
     >>> describer = kp.load("hynet-notredame")
     >>> describer.name, describer.dim
     ('hynet-notredame', 128)
 
     Raises:
-        KeypatchError: there is neither such a name nor such a file, or the file is of another kind.
+        KeypatchError: there is no such name or file, or the file is of another kind.
     """
     card = _card(name)
     if card is not None and not card.network:
@@ -76,8 +76,8 @@ def load_network(name: str | Path) -> "tuple[NetworkSpec, PatchNetwork]":
         return load_weights(path)
     if kind == ONNX:
         raise KeypatchError(
-            f"{path} is a graph that describes; it cannot be trained, changed or exported again. Give the run folder "
-            "or the weights it was exported from."
+            f"{path} is an exported graph: it can describe patches, but cannot be trained, changed or exported again. "
+            "Give the run folder or the weights it was exported from."
         )
     from keypatch.networks.published import load_published
 

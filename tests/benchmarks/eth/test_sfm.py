@@ -288,7 +288,7 @@ def test_a_crash_names_a_database_only_where_it_is_kept(eth: Eth, cache: Path, m
     assert f"kept at {kept}" in str(error.value)
     shutil.rmtree(cache)
     cache.write_text("no folder")
-    with pytest.warns(UserWarning), pytest.raises(KeypatchError, match="the database is gone") as error:
+    with pytest.warns(UserWarning), pytest.raises(KeypatchError, match="the database was not kept") as error:
         evaluate_sfm(eth.described, eth.data, EXACT)
     assert "database.db" not in str(error.value) and "not made again" not in str(error.value)
 
@@ -393,7 +393,7 @@ def test_dense_points_without_cuda_fail_in_the_stereo_and_not_before(made: Eth, 
 def test_a_folder_of_something_else_stays_as_it_is(eth: Eth, tmp_path: Path) -> None:
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis" / "chapter.txt").write_text("words")
-    with pytest.raises(KeypatchError, match="holds other files"):
+    with pytest.raises(KeypatchError, match="holds files that are not keypatch matches"):
         evaluate_sfm(eth.described, eth.data, replace(EXACT, folder=str(tmp_path / "thesis")))
     assert [path.name for path in (tmp_path / "thesis").iterdir()] == ["chapter.txt"]
 

@@ -227,6 +227,6 @@ def test_a_crash_names_a_database_only_where_it_is_kept(
         assert f"kept at {database}" in str(error.value)
     (tmp_path / "file").write_text("no folder")
     monkeypatch.setenv("KEYPATCH_CACHE", str(tmp_path / "file"))
-    with pytest.warns(UserWarning), pytest.raises(KeypatchError, match="the database is gone") as error:
+    with pytest.warns(UserWarning), pytest.raises(KeypatchError, match="the database was not kept") as error:
         evaluate_multiview(features, folder, settings)
     assert "database.db" not in str(error.value) and "bags before it" not in str(error.value)

@@ -238,7 +238,7 @@ def test_another_estimator_or_threshold_is_taken_when_asked_for() -> None:
 
 CHOICES: list[tuple[dict[str, Any], str]] = [
     ({"matching": StereoMatching(model="H")}, r"Leave out matching\.model"),
-    ({"matching": StereoMatching(seed=3)}, r"every one of seeds. Leave out matching\.seed"),
+    ({"matching": StereoMatching(seed=3)}, r"with each seed in seeds. Leave out matching\.seed"),
     ({"matching": StereoMatching(threshold=2.0)}, r"Leave out matching\.threshold, .*, or set tuned=false"),
     ({"seeds": ()}, "one seed or more"),
     ({"seeds": (0, -1)}, "must be 0 or more"),
@@ -300,7 +300,7 @@ def link_outside(folder: Path, _: Path) -> None:
 
 WRONG: dict[str, tuple[Callable[[Path, Path], object], list[str]]] = {
     "unknown pair": (spoil_pairs(["1-0", "1-9"]), ["keys-th-0.1.npy", '"1-9"']),
-    "no list": (lambda f, _: (f / "new-vis-pairs").mkdir(), ["keys-th-0.1.npy", "none has"]),
+    "no list": (lambda f, _: (f / "new-vis-pairs").mkdir(), ["keys-th-0.1.npy", "none does"]),
     "short row": (lambda f, _: write_visibility(f, np.ones((6, 5))), ["vis_0.txt", "6 numbers", "has 5"]),
     "lost file": (lambda f, _: (f / "visibility.txt").write_text("a.txt\n" * 6), ["a.txt cannot be read"]),
     "short list": (lambda f, _: (f / "visibility.txt").write_text("a.txt\n"), ["images.txt has 6", "visibility.txt 1"]),
@@ -310,10 +310,10 @@ WRONG: dict[str, tuple[Callable[[Path, Path], object], list[str]]] = {
     ),
     "path upwards": (lambda f, _: name_in_list(f, "../secret"), ["visibility.txt", "'../secret' is not a plain path"]),
     "link outside": (link_outside, ["visibility.txt", "'link.txt' points outside"]),
-    "no pair": (lambda f, _: write_visibility(f, np.zeros((6, 6))), ["No pair of scene counts"]),
+    "no pair": (lambda f, _: write_visibility(f, np.zeros((6, 6))), ["No pair of scene qualifies"]),
     "lost photo": (lose_a_photo, ["keypoints.h5 has no 3"]),
     "nan": (spoil_a_descriptor, ["descriptors.h5", "3 is not finite"]),
-    "another dimension": (lengthen, ["24-dimensional", "3.png 48"]),
+    "another dimension": (lengthen, ["24-dimensional", "3.png has 48"]),
     "rows": (lose_rows, ["3.png", "260 keypoints", "259"]),
 }
 

@@ -251,7 +251,7 @@ def test_a_feature_file_of_others_is_scored(warped: Path, tmp_path: Path) -> Non
 
 
 def test_keypoints_cannot_be_asked_of_a_feature_file(warped: Path, tmp_path: Path) -> None:
-    with pytest.raises(KeypatchError, match=r"sift\.h5 has features already.* Leave out extraction\.keypoints"):
+    with pytest.raises(KeypatchError, match=r"sift\.h5 already has features.* Leave out extraction\.keypoints"):
         evaluate_homography(tmp_path / "sift.h5", warped, FEW)
 
 
@@ -288,7 +288,7 @@ def test_how_much_of_hpatches_was_there_is_recorded(warped: Path) -> None:
     ("wrong", "message"),
     [
         ({"matching": PlanarMatching(model="F")}, r"Leave out matching\.model"),
-        ({"matching": PlanarMatching(seed=1)}, r"every one of seeds. Leave out matching\.seed"),
+        ({"matching": PlanarMatching(seed=1)}, r"with each seed in seeds. Leave out matching\.seed"),
         ({"seeds": ()}, "one seed or more"),
         ({"short_side": 0}, "short_side is 0; it must be above 0"),
     ],

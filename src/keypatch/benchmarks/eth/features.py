@@ -76,8 +76,8 @@ def _read_folder(folder: Path, scene: SfmSet) -> PhotoFeatures:
     for file in [*descriptors.values(), *keypoints.values()]:
         if not file.is_file():
             raise DataError(
-                f"{folder} has no descriptors of {scene.name}: there is no {file}. Give a feature file, or "
-                "a folder with descriptors/IMAGE.bin and keypoints/IMAGE.bin."
+                f"{folder} has no descriptors for {scene.name}: there is no {file}. Give a feature file, or a folder "
+                "with descriptors/IMAGE.bin and keypoints/IMAGE.bin."
             )
 
     def read(name: str) -> Features:

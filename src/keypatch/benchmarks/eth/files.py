@@ -86,7 +86,7 @@ def _read(path: Path, kind: np.dtype[np.generic], what: str, columns: int | None
     rows, found = _HEAD.unpack_from(content)
     if rows < 0 or found < 1 or found != (columns or found):
         expected = f"{columns} columns" if columns else "one column or more"
-        raise DataError(f"{path} holds no {what}: expected {expected}, but it claims {rows} rows of {found}.")
+        raise DataError(f"{path} does not hold {what}: expected {expected}, but it claims {rows} rows of {found}.")
     size = _HEAD.size + rows * found * kind.itemsize
     if len(content) != size:
         raise DataError(

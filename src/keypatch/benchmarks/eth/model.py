@@ -70,7 +70,7 @@ def hold_matches(chosen: str | Path | None, made_of: Mapping[str, Any]) -> Itera
             write_json(folder / RECORD, {**FORMAT.head(), "made_of": dict(made_of)})
         elif changed := [key for key in sorted({*recorded, *made_of}) if recorded.get(key) != made_of.get(key)]:
             raise KeypatchError(
-                f"{folder} has matches of another evaluation ({', '.join(changed)} differ). Choose a new folder."
+                f"{folder} has matches from another evaluation ({', '.join(changed)} differ). Choose a new folder."
             )
         yield folder
 
@@ -83,7 +83,7 @@ def read_record(folder: Path) -> dict[str, Any] | None:
     if not content - {LOCK}:
         return None
     if RECORD not in content:
-        raise KeypatchError(f"{folder} holds other files than matches of keypatch. Choose a new folder.")
+        raise KeypatchError(f"{folder} holds files that are not keypatch matches. Choose a new folder.")
     return dict(FORMAT.read_json(folder / RECORD)["made_of"])
 
 

@@ -57,12 +57,12 @@ class Sfm(CheckedFields):
     matching: SfmMatching = option(factory=SfmMatching)
     minimum_matches: int = option(15, "Pairs with fewer matches count as unmatched.", least=0)
     half_pixel_off: bool | None = option(
-        None, "Omit COLMAP's 0.5 px shift, as published; none: only for given keypoints."
+        None, "Omit COLMAP's 0.5 px shift, as published; none omits it only for given keypoints."
     )
     refine_cameras: bool = option(True, "Let the mapper refine known cameras, as COLMAP does by default.")
     seed: int = option(0, "Random seed of verification and mapping.", least=0, below=2**31)
     threads: int = option(1, "Threads COLMAP may use; with more than one, models vary slightly.", least=1)
-    folder: str | None = option(None, "Folder for the binary files, database and model; none: the cache.")
+    folder: str | None = option(None, "Folder for the binary files, database and model; none uses the cache.")
 
     def __post_init__(self) -> None:
         super().__post_init__()

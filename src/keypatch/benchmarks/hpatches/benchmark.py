@@ -33,9 +33,9 @@ class Hpatches(CheckedFields):
     """Which sequences and lists are scored, and by which rules; the public tool's are ties="public" and the others."""
 
     split: str = option(EVERY, "a, b, c, full, illum, view, a split of the tasks folder, or all sequences present.")
-    tasks: str | None = option(None, "Folder of the public task lists; none: draw them.")
+    tasks: str | None = option(None, "Folder of the public task lists; none draws new ones.")
     ties: Ties = option(
-        "pessimistic", "Equal distances: wrong ones first (pessimistic), or in the public tool's order."
+        "pessimistic", "Order of equal distances: wrong matches first (pessimistic), or as in the public tool."
     )
     ap: ApRule = option("trapezoid", "Average precision as in the public Python tool, or as the mean of precisions.")
     distance: Distance = option("L2", "Distance between descriptors.")
@@ -47,7 +47,7 @@ class Hpatches(CheckedFields):
         super().__post_init__()
         if self.sequences and self.split != EVERY:
             raise KeypatchError(
-                f'sequences works with split all only, and the split is "{self.split}". Leave one of them out.'
+                f'sequences only works with split all, but the split is "{self.split}". Leave one of them out.'
             )
         if self.sequences and self.tasks:
             raise KeypatchError("The task lists already name the sequences to score. Leave out sequences or tasks.")

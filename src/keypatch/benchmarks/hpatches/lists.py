@@ -133,12 +133,12 @@ def _read(path: Path, columns: str, rows: Mapping[str, int]) -> Table:
     with reading(path, f"table of {columns}", "Is it the list of another split?"):
         table: Table = np.loadtxt(lines, np.int32, comments=None, delimiter=",", converters=converters, ndmin=2)
     if table.shape != (len(lines), columns.count(",") + 1):
-        raise DataError(f"{path} does not hold the columns {columns} in every line. Copy it again.")
+        raise DataError(f"{path} does not have the columns {columns} in every line. Copy it again.")
     good = _fits(table, np.array(list(rows.values())))
     if not good.all():
         line = int(np.argmin(good))
         raise DataError(
-            f'{path}, line {line + 2}: "{lines[line]}" names an image or a row that is not there. Is it the list of '
+            f'{path}, line {line + 2}: "{lines[line]}" names an image or a row that does not exist. Is it the list of '
             "another split?"
         )
     return table

@@ -39,7 +39,7 @@ def covisible_pairs(scene: PosedScene, covisibility: float, reach: int | None = 
         pairs = [pair for pair in pairs if pair in near or pair[::-1] in near]
         chosen += f", photos at most {reach} apart"
     if not pairs:
-        raise DataError(f"No pair of {scene.name} counts ({chosen}). Choose a lower covisibility or a longer reach.")
+        raise DataError(f"No pair of {scene.name} qualifies ({chosen}). Choose a lower covisibility or a longer reach.")
     return pairs, chosen
 
 
@@ -71,7 +71,7 @@ def _read_pairs(path: Path, scene: PosedScene) -> list[Pair]:
     """The pairs of a list of keys <photo>-<photo>."""
     if not path.is_file():
         there = ", ".join(sorted(file.name for file in path.parent.glob("*.npy")))
-        raise DataError(f"There is no {path}. Choose a covisibility that has a list: {there or 'none has'}.")
+        raise DataError(f"There is no {path}. Choose a covisibility that has a list: {there or 'none does'}.")
     with reading(path, "list of pairs"):
         listed = np.load(path, allow_pickle=False) if read_head(path).startswith(b"\x93NUMPY") else None
         if listed is None or listed.dtype.kind != "U":

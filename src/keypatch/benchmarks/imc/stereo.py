@@ -54,16 +54,16 @@ class Stereo(CheckedFields):
         (0,), "Random seeds of the estimator; scores are averaged over them.", least=0, below=2**31
     )
     covisibility: float = option(0.1, "Skip pairs with lower covisibility, if the data list it.")
-    reach: int | None = option(None, "Only pairs at most this many photos apart in name order.", least=1)
+    reach: int | None = option(None, "Use only pairs at most this many photos apart in name order.", least=1)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        refuse_idle("matching", self.matching, ("model", "seed"), "Poses are estimated with every one of seeds.")
+        refuse_idle("matching", self.matching, ("model", "seed"), "Poses are estimated with each seed in seeds.")
         if self.tuned:
             why = "The challenge tuned the threshold for the estimator."
             refuse_idle("matching", self.matching, ("threshold",), why, ", or set tuned=false")
         if not self.seeds:
-            raise KeypatchError("The estimator needs one seed or more, and seeds is empty.")
+            raise KeypatchError("The estimator needs one seed or more, but seeds is empty.")
         if self.covisibility not in COVISIBILITIES:
             raise KeypatchError(f"covisibility must be one of 0, 0.1, ..., 0.9, not {self.covisibility}.")
 

@@ -65,10 +65,10 @@ class Homography(CheckedFields):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        why = "Homographies are estimated with every one of seeds."
+        why = "Homographies are estimated with each seed in seeds."
         refuse_idle("matching", self.matching, ("model", "seed"), why)
         if not self.seeds:
-            raise KeypatchError("The estimator needs one seed or more, and seeds is empty.")
+            raise KeypatchError("The estimator needs one seed or more, but seeds is empty.")
 
     def match(self, first: Features, second: Features) -> Matches:
         """The matches that are scored: of equally near neighbours none, so that equal descriptors match nothing."""
@@ -98,7 +98,7 @@ def evaluate_homography(
     found = read_planar_sequences(data)
     sequences = [each for each in found if settings.all_sequences or each.name not in LARGE]
     if not sequences:
-        raise DataError(f"{data} has only sequences that are skipped as too large. Set all_sequences.")
+        raise DataError(f"All sequences in {data} are skipped as too large. Set all_sequences.")
     photos = [photo for sequence in sequences for photo in sequence.photos]
     features = photo_features(source, photos, settings.extraction, progress, settings.short_side)
     result = evaluate_homographies(features, sequences, settings, progress)

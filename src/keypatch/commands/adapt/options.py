@@ -1,4 +1,4 @@
-"""What an adaptation is told, `Adapting`, and how a folder says that it holds one. Imports no torch."""
+"""The options of an adaptation, `Adapting`, and how a folder says that it holds one. Imports no torch."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ HELD_OUT = 0.25  # of the points: enough to score on, and most are left to train
 STATE = StateFile(
     "adapt.json",
     Format("keypatch-adaptation", 1, "state of an adaptation"),
-    "an adaptation of keypatch",
+    "a keypatch adaptation",
     "was adapted otherwise",
     "Choose another folder.",
     lock=".adapt.lock",  # the training locks the folder too
@@ -28,10 +28,10 @@ class Adapting(CheckedFields):
     """
 
     budget: int | None = option(
-        None, "Training budget in pairs; by default 16 for each point, from 20,000 to 60,000.", least=1
+        None, "Training budget in pairs; by default 16 per point, but at least 20,000 and at most 60,000.", least=1
     )
     learning_rate: float | None = option(
-        None, "Learning rate at the start, which falls to zero; by default the rate of the recipe adapt.", above=0
+        None, "Initial learning rate, which decays to zero; by default the rate of the recipe adapt.", above=0
     )
 
     __repr__ = brief

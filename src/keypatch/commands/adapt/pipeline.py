@@ -39,7 +39,7 @@ PER_POINT, LEAST_PAIRS, MOST_PAIRS = 16, 20_000, 60_000  # docs/your-own-descrip
 
 @dataclass(frozen=True)
 class Adaptation:
-    """What `adapt` leaves: a run folder to be used as a descriptor, the set it was trained on, and what it gained.
+    """The result of `adapt`: a run folder that is a descriptor, the set it was trained on, and what it gained.
 
     >>> done = kp.adapt("photos", "mine")  # doctest: +SKIP
     >>> done.verdict.headline()  # doctest: +SKIP
@@ -61,17 +61,17 @@ class Adaptation:
 
     @property
     def warnings(self) -> Sequence[str]:
-        """What the card of the part that was trained on warns of; the verdict speaks of the other."""
+        """The warnings on the card of the training part; the verdict covers the held-out part."""
         return tuple(self.built.cards[TRAIN]["warnings"])
 
     @property
     def recommended(self) -> str:
-        """The descriptor to use, as `load` takes it."""
+        """The descriptor to use, as `load` accepts it."""
         return str(self.folder) if self.verdict.outcome == "better" else self.start
 
     @property
     def results(self) -> tuple[Result, Result, Result]:
-        """On the held-out part, as they stand in the tables."""
+        """The results on the held-out part, in the order of the tables."""
         return self.rootsift, self.before, self.after
 
 
@@ -91,27 +91,27 @@ def adapt(
     """Fit a descriptor to photos: build a patch set, fine-tune, score before and after on a held-out part.
 
     photos, method, building, extraction, mapping: as for `build`, but `building.held_out` must not be zero.
-    out: the run folder, which is then a descriptor as any other; the patch set is in `out/set`.
-    describer: the network to start from, which also matches the photos.
+    out: the run folder, which is then a descriptor like any other; the patch set is in `out/set`.
+    describer: the network to start from, also used to match the photos.
     conditions: how the training is computed; its device and precision are used throughout.
 
     >>> kp.adapt("photos", "mine", building=kp.Building(held_out=0.25, masks="masks"))  # doctest: +SKIP
 
     Raises:
-        KeypatchError: the describer is no network, the photos make no set that is large enough, or `out` was made
+        KeypatchError: the describer is not a network, the photos do not give a large enough set, or `out` was made
             with other settings.
-        Interrupted: Ctrl-C; the same call resumes with the stage it had reached.
+        Interrupted: Ctrl-C; the same call resumes at the stage it had reached.
     """
     progress, folder = Progress.of(progress), Path(out)
     method = _find_method(method)
     if not building.held_out:
-        raise KeypatchError("Without a held-out part nobody can tell what is gained: choose a --held-out above 0.")
+        raise KeypatchError("Without held-out data the gain cannot be measured: set --held-out above 0.")
     spec, network = load_network(describer)
     if building.patch_sigmas is None:
         building = replace(building, patch_sigmas=spec.preprocessing.patch_sigmas)
     start = {"descriptor": load(describer).name, "descriptor.weights": hash_weights(network)}
     settings = {**start, **{f"adapting.{name}": value for name, value in to_plain(adapting).items()}}
-    with interruptible(f"{folder} keeps what is done"), STATE.hold(folder, settings) as is_finished:
+    with interruptible(f"{folder} has what was saved so far"), STATE.hold(folder, settings) as is_finished:
         built = build(
             photos,
             folder / SET,
@@ -125,7 +125,7 @@ def adapt(
             progress=progress,
         )
         if is_finished:
-            progress.note(f"{folder} is already adapted.")
+            progress.note(f"{folder} already has the finished adaptation.")
             return _read(folder, built, describer)
         _train(folder, built, spec, adapting, building.seed, describer, conditions, progress)
         _score(folder, built, describer, conditions, progress)
@@ -141,7 +141,7 @@ def _find_method(method: Finder | str) -> Finder:
     finders = {name: usual for name, kind in METHODS.items() if isinstance(usual := kind(), Finder)}
     name = method if isinstance(method, str) else method_name(method)
     if name not in finders:
-        raise KeypatchError(f"--method {name} makes no set to train on.{choose_from(name, finders)}")
+        raise KeypatchError(f"--method {name} does not make a training set.{choose_from(name, finders)}")
     return finders[name] if isinstance(method, str) else method
 
 
@@ -174,7 +174,7 @@ def _train(
     if points < LEAST_POINTS:
         raise KeypatchError(
             f"{built.sets[TRAIN]} has {points:,} points, too few to train on: {LEAST_POINTS} or more are needed. Add "
-            "photos, or take more points of each (--keypoints, of single photos --points)."
+            "photos, or take more points from each (--keypoints, or --points for single photos)."
         )
     recipe = fine_tuning(points, spec, adapting, seed)
     begun = (folder / "recipe.toml").exists()
@@ -190,12 +190,12 @@ def _train(
             progress=progress,
         )
     except Interrupted as stop:  # which knows of `train --resume`, but the other stages are to follow
-        raise Interrupted(f"{folder} keeps what was saved") from stop
+        raise Interrupted(f"{folder} has what was saved so far") from stop
 
 
 def _score(folder: Path, built: BuiltSet, describer: str | Path, conditions: Conditions, progress: Progress) -> None:
     """Result files of the start, the outcome and RootSIFT; of the first two also on other photographs."""
-    progress.note("scoring on the held-out part, and on other photographs")
+    progress.note("scoring on the held-out part and on other photographs")
     device, precision = conditions.device, conditions.precision
     held_out = built.sets[TEST]
     for file, descriptor, data in (

@@ -35,8 +35,8 @@ class Verdict:
         return {
             "better": f"Use {self.after}: it is better on these photos than {self.before}",
             "worse": f"Keep {self.before}: {self.after} is worse on these photos",
-            "no difference": f"Keep {self.before}: no gain is shown on these photos",
-            "too small": f"Keep {self.before}: the held-out part is too small to tell whether anything is gained",
+            "no difference": f"Keep {self.before}: there is no clear gain on these photos",
+            "too small": f"Keep {self.before}: the held-out part is too small to show a gain",
         }[self.outcome]
 
     def reasons(self) -> list[str]:
@@ -44,13 +44,13 @@ class Verdict:
         told = [_tell(each) for each in self.differences]
         if self.points < FEW_POINTS:
             told.append(
-                f"Only {self.points:,} points are held out, so only large differences can be shown. More photos, or a "
-                "larger --held-out, tell more."
+                f"Only {self.points:,} points are held out, so only large differences can be shown. Use more photos or "
+                "a larger --held-out."
             )
         if self.forgotten:
             names = " and ".join(find_score(each.score).title for each in self.forgotten)
             only = f": use {self.after} for photos like these only" if self.outcome == "better" else ""
-            told.append(f"On other photographs {names} became worse{only}.")
+            told.append(f"On other photographs, {names} got worse{only}.")
         return told
 
 
@@ -87,5 +87,5 @@ def _tell(found: Difference) -> str:
     moved = f"{'fell' if found.value < 0 else 'rose'} by {score.number(abs(found.value))} percentage points"
     moved = moved if found.value else "is the same"
     interval = f"95 % interval of the paired difference {score.number(found.low)} to {score.number(found.high)}"
-    chance = "without zero, so this is more than chance" if found.shown else "with zero in it, so this may be chance"
+    chance = "excludes zero, so this is more than chance" if found.shown else "includes zero, so this may be chance"
     return f"{score.title}{of}, {score.better} is better, {moved} ({interval}, {chance})."

@@ -19,7 +19,7 @@ from keypatch.storage import Place
 _FRAMES = ("scales", "oris", "scores")
 _NONE = -1  # the partner of a keypoint without a match
 _LOOKED_AT = 1000  # photos or pairs of a store
-_UNKNOWN = "not written down; hloc counts pixels as OpenCV does"
+_UNKNOWN = "not recorded; hloc counts pixels as OpenCV does"
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ def look_at_features(file: Place) -> Findings:
     for key in ("keypoints", "descriptors"):
         yield f"{key} kept as", " or ".join(sorted({photo.kinds.get(key, "none") for photo in photos.values()}))
     known = [key for key in _FRAMES if all(key in photo.kinds for photo in photos.values())]
-    yield "with each keypoint", ", ".join(known) or "nothing but its place"
+    yield "with each keypoint", ", ".join(known) or "only its position"
     yield "convention", _UNKNOWN if convention is None else str(convention)
     if settings:
         yield "settings", ", ".join(f"{key} = {value}" for key, value in settings.items())
@@ -60,7 +60,10 @@ def look_at_features(file: Place) -> Findings:
         bare = [name for name, photo in photos.items() if "descriptors" not in photo.kinds]
         yield from _summed((name, "has no descriptors. Describe the photo") for name in bare)
     if len(dims) > 1:
-        yield DataError(f"{file} mixes descriptors of {' and '.join(map(str, dims))} numbers. Describe all alike.")
+        yield DataError(
+            f"{file} mixes descriptors of {' and '.join(map(str, dims))} dimensions. Describe all photos with the same "
+            "descriptor."
+        )
 
 
 def look_at_matches(file: Place) -> Findings:
@@ -76,9 +79,9 @@ def look_at_matches(file: Place) -> Findings:
         ]
         yield "verified", f"{len(models):,} pairs ({', '.join(sorted(set(models)))})" if models else "not recorded"
         kinds = sorted({str(partners.dtype) for partners in pairs.values()})
-        limit = "; keypoints above number 32,767 cannot be told" if "int16" in kinds else ""
+        limit = "; keypoint numbers above 32,767 do not fit" if "int16" in kinds else ""
         yield "numbers as", f"{', '.join(kinds)}{limit}"
-    wrapped = "has negative keypoint numbers: more keypoints than int16 can count. Match again into int32"
+    wrapped = "has negative keypoint indices: there are more keypoints than int16 can count. Match again with int32"
     yield from _summed((key, wrapped) for key, partners in pairs.items() if len(partners) and partners.min() < _NONE)
 
 
@@ -104,7 +107,7 @@ def _look_at_photo(file: Place, group: Any, *, ours: bool) -> _Photo:
     kinds = {key: str(group[key].dtype) for key in arrays}
     keypoints, descriptors = arrays["keypoints"], arrays.get("descriptors")
     if keypoints.ndim != 2 or keypoints.shape[1] < 2:
-        raise DataError(f"{file}: the keypoints of {group.name[1:]} are not an array (n, 2). Write the file again.")
+        raise DataError(f"{file}: the keypoints of {group.name[1:]} are not an (n, 2) array. Write the file again.")
     faults, dim = [*_keypoint_faults(arrays, kinds)], None
     if descriptors is not None:
         faults += _descriptor_faults(descriptors, len(keypoints), ours=ours)
@@ -116,18 +119,18 @@ def _look_at_photo(file: Place, group: Any, *, ours: bool) -> _Photo:
 def _keypoint_faults(arrays: dict[str, NDArray[Any]], kinds: dict[str, str]) -> Iterator[str]:
     xy, size, scales = arrays["keypoints"][:, :2], arrays.get("image_size"), arrays.get("scales")
     if kinds["keypoints"] == "float16":
-        yield "has float16 keypoints, which beyond 1024 are whole pixels. Write them as float32"
+        yield "has float16 keypoints, which are rounded to whole pixels beyond 1024. Write them as float32"
     if not np.isfinite(xy).all():
         yield "has keypoints that are not finite. Leave them out"
     elif size is not None and size.shape == (2,) and ((xy < -1) | (xy > size)).any():
-        yield "has keypoints outside its image_size. They belong to the photo in another size or orientation"
+        yield "has keypoints outside its image_size. They belong to a copy of the photo in another size or orientation"
     if scales is not None and not (np.isfinite(scales) & (scales > 0)).all():
-        yield "has scales that are not above 0. Is it padding? Leave such keypoints out"
+        yield "has scales that are not above 0. Are they padding? Leave out those keypoints"
 
 
 def _descriptor_faults(descriptors: NDArray[Any], count: int, *, ours: bool) -> Iterator[str]:
     if descriptors.ndim != 2 or count not in descriptors.shape:
-        yield f"has descriptors of another number than keypoints. The shape (dim, {count}) was expected"
+        yield f"has different numbers of descriptors and keypoints. Expected the shape (dim, {count})"
         return
     transposed = descriptors.shape[1] != count
     if transposed:
@@ -152,7 +155,7 @@ def _summed(faults: Iterator[tuple[str, str]]) -> Findings:
 def _partners(file: Place, group: Any) -> NDArray[Any]:
     partners = read_array(file, group, "matches0")
     if partners is None or partners.ndim != 1 or partners.dtype.kind not in "iu":
-        raise DataError(f"{file}: {group.name} has no list matches0 of integers. Write the file again.")
+        raise DataError(f"{file}: {group.name} has no integer array matches0. Write the file again.")
     return partners
 
 

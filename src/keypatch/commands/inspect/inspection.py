@@ -39,7 +39,7 @@ Look = Callable[[Path], Findings]
 
 @dataclass(frozen=True)
 class Inspection:
-    """`problems` is empty where the file or folder can be used as it is.
+    """What a file or folder is; `problems` is empty if it can be used as it is.
 
     >>> kp.inspect("rootsift").problems
     ()
@@ -52,7 +52,7 @@ class Inspection:
 
 
 def inspect(path: str | Path) -> Inspection:
-    """Look at a file, a folder or a descriptor's name; faults inside it are reported, not raised.
+    """Inspect a file, a folder or a descriptor's name; problems inside it are reported, not raised.
 
     >>> kp.inspect("a.jpg").kind
     'photo'
@@ -64,7 +64,7 @@ def inspect(path: str | Path) -> Inspection:
     if card is not None:
         from keypatch.commands.inspect.runs import look_at_zoo
 
-        kind = "shipped descriptor" if card.network else "descriptor made by hand"
+        kind = "shipped descriptor" if card.network else "hand-crafted descriptor"
         return _collect(card.name, kind, partial(look_at_zoo, card), Path(card.name))
     if str(path) in EMBEDDED:
         from keypatch.patches.embedded import embedded_folder
@@ -78,8 +78,8 @@ def inspect(path: str | Path) -> Inspection:
     if not place.exists():
         descriptors = [card.name for card in names()]
         raise DataError(
-            f"{path}: there is no such file or folder.{did_you_mean(str(path), [*descriptors, *EMBEDDED])} "
-            f"Known by name are the descriptors {', '.join(descriptors)} and the sets {', '.join(EMBEDDED)}."
+            f"{path}: there is no such file or folder.{did_you_mean(str(path), [*descriptors, *EMBEDDED])} Descriptors "
+            f"known by name: {', '.join(descriptors)}; patch sets: {', '.join(EMBEDDED)}."
         )
     try:
         kind, look = _kind_of_folder(place) if place.is_dir() else _kind_of_file(place)
@@ -127,7 +127,7 @@ def _kind_of_folder(folder: Path) -> tuple[str, Look]:
         parts = has_class_folders(folder)  # the error then names the one to give
         if has_photos(folder, below=not parts):
             return "folder of photos", look_at_photos
-        neither = " It is no training run either (there is no recipe.toml), and there are no photos in it."
+        neither = " It is not a training run either (there is no recipe.toml), and there are no photos in it."
         return "folder of an unknown kind", _fault(f"{error}{'' if parts else neither}")
     if layout == "hpatches":
         return "patch strips (HPatches layout)", look_at_hpatches
@@ -222,7 +222,7 @@ def _fault(sentence: str) -> Look:
 def _unknown_file(file: Path) -> Findings:
     yield "size", f"{file.stat().st_size:,} bytes"
     yield DataError(
-        f"{file} is no file that keypatch reads: weights and checkpoints end in .safetensors, .pth, .pt or .params, "
-        f"exported descriptors in .onnx, recipes in .toml, results in .json, features and matches in .h5, photos in "
-        f"{', '.join(sorted(SUFFIXES))}."
+        f"{file} is not a file that keypatch can read: weights and checkpoints end in .safetensors, .pth, .pt or "
+        ".params, exported descriptors in .onnx, recipes in .toml, results in .json, features and matches in .h5, "
+        f"photos in {', '.join(sorted(SUFFIXES))}."
     )

@@ -23,7 +23,7 @@ def look_at_phototour(folder: Path) -> Findings:
     sizes = np.unique(patches.point_id, return_counts=True)[1]
     yield "points", f"{len(sizes):,}, {sizes.mean():.1f} patches each (at most {sizes.max()})"
     if single := int((sizes == 1).sum()):
-        yield "left out", f"{single:,} points with a single patch are of no use in training"
+        yield "left out", f"{single:,} points with a single patch, which cannot be used for training"
     if patches.image_id is not None:
         yield "images", f"{len(np.unique(patches.image_id)):,}"
     yield "keypoints", "with every patch" if patches.keypoints is not None else "not recorded (interest.txt)"
@@ -33,7 +33,7 @@ def look_at_phototour(folder: Path) -> Findings:
         matching = int(pairs.is_match.sum())
         yield f"{pairs.name}.txt", f"{matching:,} matching and {len(pairs) - matching:,} other pairs"
     if not lists:
-        yield "pair lists", "none: the set can be trained on, but not scored"
+        yield "pair lists", "none: the set can be used for training, but not for scoring"
     patches.classes()  # raises where too few points have two patches
 
 
@@ -65,7 +65,7 @@ def _of_card(card: Mapping[str, Any]) -> Findings:
 
 def _of_build(card: Mapping[str, Any]) -> Findings:
     """What the card of a built set says about its quality."""
-    part = f", the part to {card['part']} on" if card["part"] else ""
+    part = f", {card['part']} part" if card["part"] else ""
     yield "built by", f"method {card['method']}{part}"
     yield "sources", f"{len(card['sources']):,} photos with fingerprints"
     yield from tell_card(card)
@@ -76,13 +76,13 @@ def _of_build(card: Mapping[str, Any]) -> Findings:
 def look_at_hpatches(folder: Path) -> Findings:
     names = find_sequences(folder)
     by_group = {group: sum(name.startswith(group) for name in names) for group in ("i_", "v_")}
-    yield "sequences", f"{len(names)} ({by_group['i_']} of changed light, {by_group['v_']} of changed viewpoint)"
+    yield "sequences", f"{len(names)} ({by_group['i_']} with changed light, {by_group['v_']} with changed viewpoint)"
     rows, sides = 0, set()
     for _, strips in read_sequences(folder):
         rows += len(strips["ref"])
         sides.add(strips["ref"].shape[1])
     if len(sides) > 1:
-        yield DataError(f"{folder} mixes patches of the sides {sorted(sides)}. Copy the sequences again.")
+        yield DataError(f"{folder} mixes patches of different sides: {sorted(sides)} pixels. Copy the sequences again.")
     yield "patches", f"{rows * len(STRIPS):,} of {min(sides)}x{min(sides)} pixels"
     yield "points", f"{rows:,}, {len(STRIPS)} patches each"
     yield from _of_card(read_set_card(folder))

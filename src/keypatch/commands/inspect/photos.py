@@ -29,7 +29,7 @@ from keypatch.patches.image_folders import SIDE, find_classes
 from keypatch.reconstruction.result import DATABASE, FORMAT, MODELS, OLD_MODEL, REPORT
 
 _NAMED = 10  # photos with a fault
-UPRIGHT = "as stored: no EXIF tag turns a photo"
+UPRIGHT = "as stored: no photo is rotated by an EXIF tag"
 _BEGINNING = 2**16  # characters of a text that show what it is
 _TO_CONVERT = {".arw", ".cr2", ".cr3", ".dng", ".jxl", ".nef", ".orf", ".raf", ".rw2"}
 
@@ -63,14 +63,14 @@ def look_at_class_folders(classes: Mapping[str, list[Path]], folder: Path) -> Fi
     sizes = [len(images) for images in classes.values()]
     yield "classes", f"{len(sizes):,}, {sum(sizes) / len(sizes):.1f} images each ({min(sizes)} to {max(sizes)})"
     if single := sizes.count(1):
-        yield "left out", f"{single:,} classes with a single image are of no use in training"
+        yield "left out", f"{single:,} classes with a single image, which cannot be used for training"
     yield "names", listed(list(classes))
     yield "images", f"{sum(sizes):,}, read as grey squares of {SIDE}x{SIDE} pixels"
     images = [image for members in classes.values() for image in members]
     photos = [Photo(image.relative_to(folder).as_posix(), image) for image in images]
     files, faults = _checked(photos, UNASKED_LIMIT)
     yield from _file_facts(files, faults)
-    yield "next", f"{_describe(folder)}, if they are photos to be matched"
+    yield "next", f"{_describe(folder)}, if these are photos to match"
 
 
 def look_at_photos(place: Path) -> Findings:
@@ -131,19 +131,19 @@ def _pixels(files: Sequence[PhotoFile]) -> str:
     colour, deep = sum(file.colour for file in files), sum(file.bits == 16 for file in files)
     counts = {"in colour": colour, "grey": len(files) - colour}
     text = ", ".join(f"{count:,} {name}" for name, count in counts.items() if count)
-    return text + (f"; {deep:,} with 16 bits, which become 8" if deep else "")
+    return text + (f"; {deep:,} with 16 bits, converted to 8" if deep else "")
 
 
 def _focals(cameras: Sequence[Camera]) -> str:
     """What `reconstruct` begins with."""
     known = [camera.focal[0] for camera in cameras if camera.focal_known]
-    guess = f"reconstruct guesses {GUESS} times the longer side, or takes --focal"
+    guess = f"reconstruct guesses {GUESS} times the longer side, unless --focal is given"
     if not known:
         return f"not in the EXIF data; {guess}"
     pixels = " to ".join(dict.fromkeys(f"{focal:,.0f}" for focal in (min(known), max(known))))
     if len(known) == len(cameras):
         return f"{pixels} pixels (EXIF)"
-    return f"{pixels} pixels (EXIF) of {len(known):,} of {len(cameras):,}; of the others {guess}"
+    return f"{pixels} pixels (EXIF) for {len(known):,} of {len(cameras):,}; for the others, {guess}"
 
 
 def _left_out(files: Iterable[Path]) -> Findings:
@@ -152,7 +152,7 @@ def _left_out(files: Iterable[Path]) -> Findings:
     others = {kind: count for kind, count in sorted(kinds.items()) if kind not in SUFFIXES}
     if others:
         foreign = ", ".join(kind for kind in others if kind in _TO_CONVERT)
-        remedy = f"; photos in {foreign} are read when converted to .jpg or .png" if foreign else ""
+        remedy = f"; convert photos in {foreign} to .jpg or .png to use them" if foreign else ""
         counts = listed([f"{count:,} {kind}" for kind, count in others.items()])
         yield "left out", f"{sum(others.values()):,} other files ({counts}){remedy}"
 
@@ -173,15 +173,15 @@ def look_at_database(file: Path) -> Findings:
         yield "keypoints", f"{total:,} in {with_keypoints:,} images"
         columns = [each for (each,) in database.ask("SELECT DISTINCT cols FROM keypoints WHERE rows > 0 ORDER BY cols")]
         yield "columns", ", ".join(map(str, columns)) or "none"
-        yield "descriptors", f"of {number('descriptors WHERE rows > 0'):,} images"
+        yield "descriptors", f"for {number('descriptors WHERE rows > 0'):,} images"
         yield "pairs matched", f"{number('matches WHERE rows > 0'):,}"
         yield "pairs verified", f"{number('two_view_geometries WHERE rows > 0'):,}"
         if strange := [each for each in columns if each not in _COLUMNS]:
-            yield DataError(f"{file}: keypoints have 2, 4 or 6 columns, not {strange[0]}. Make the database again.")
+            yield DataError(f"{file}: keypoints have 2, 4 or 6 columns, not {strange[0]}. Create the database again.")
         if cut := number("keypoints WHERE length(coalesce(data, x'')) != 4 * rows * cols"):
-            yield DataError(f"{file}: the keypoints of {cut} images are cut off. Make the database again.")
+            yield DataError(f"{file}: the keypoints of {cut} images are cut off. Create the database again.")
         if lost := number("keypoints WHERE image_id NOT IN (SELECT image_id FROM images)"):
-            yield DataError(f"{file}: {lost} lists of keypoints belong to no image. Make the database again.")
+            yield DataError(f"{file}: {lost} lists of keypoints belong to no image. Create the database again.")
 
 
 def look_at_model(folder: Path) -> Findings:
@@ -207,7 +207,7 @@ def look_at_reconstruction(folder: Path) -> Findings:
     """The report of `reconstruct`, then its model, or its database where there is none."""
     report = FORMAT.read_json(folder / REPORT)
     if not report["finished"]:
-        yield DataError(f"{folder} was not finished. The same command resumes it.")
+        yield DataError(f"{folder} is not finished. Run the same command again to resume it.")
         return
     yield "photos", f"{len(report['photos'])}, {len(report['registered'])} with a pose"
     yield "settings", ", ".join(f"{key} = {value}" for key, value in report["settings"].items())

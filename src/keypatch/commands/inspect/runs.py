@@ -26,7 +26,7 @@ def look_at_run(folder: Path) -> Findings:
         yield "teacher", teacher
     checkpoints = find_checkpoints(folder)
     if not checkpoints:
-        yield DataError(f"{folder} has no checkpoint yet. Let it train on: keypatch train --resume {folder}")
+        yield DataError(f"{folder} has no checkpoint yet. Continue training it: keypatch train --resume {folder}")
         return
     newest = load_checkpoint(checkpoints[-1])
     yield from _progress(newest)
@@ -117,7 +117,7 @@ def look_at_result(file: Path) -> Findings:
 
 def _training_facts(training: Sequence[TrainingSet]) -> Findings:
     for each in training:
-        images = f"{len(each.sources):,} images with fingerprints" if each.sources else "its images are not known"
+        images = f"{len(each.sources):,} images with fingerprints" if each.sources else "images unknown"
         yield "trained on", f"{each.name} ({images})"
 
 

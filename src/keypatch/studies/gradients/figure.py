@@ -22,7 +22,7 @@ def draw_gradients(path: Path, found: Gradients) -> None:
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise MissingExtra.of("The figure is not drawn, which needs matplotlib", "plot") from error
+        raise MissingExtra.of("The figure was not drawn because it needs matplotlib", "plot") from error
     runs = found.runs()
     count = min(len(runs), 4)
     rows = -(-len(runs) // count)

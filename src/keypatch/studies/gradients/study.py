@@ -22,7 +22,7 @@ from keypatch.zoo.loading import load_network
 
 @dataclass(frozen=True)
 class GradientsSetup(CheckedFields):
-    """On which pairs gradients are measured.
+    """The pairs on which gradients are measured.
 
     >>> kp.GradientsSetup(pairs=128, seeds=(0, 1)).noise
     (0.0, 0.5, 1.0, 2.0)
@@ -32,7 +32,7 @@ class GradientsSetup(CheckedFields):
     seeds: tuple[int, ...] = option((0,), "Random seed of the pairs.", least=0)
     noise: tuple[float, ...] = option(
         NOISE,
-        "Detector noise of the pairs, an equal share at each; 0: as in the set.",
+        "Detector noise levels, an equal share of the pairs at each; 0 adds none.",
         least=0,
     )
 
@@ -59,14 +59,14 @@ def study_gradients(
     device: str = "auto",
     progress: Progress | Callback | None = None,
 ) -> Gradients:
-    """Correlate the angles of pairs with the norms of their gradients, at every milestone that the runs keep.
+    """Correlate the angles of pairs with the norms of their gradients, at every kept milestone of the runs.
 
-    descriptors: run folders, of which all weights kept on the way (`--keep`) and the newest are measured; or anything
-        else with a network, measured once.
-    data: a patch set, best one that was not trained on.
-    setup: on which pairs.
-    out: gets gradients.json, gradients.md and gradients.png. What was measured there is not measured again, and other
-        runs are added.
+    descriptors: run folders, measured at all kept weights (`--keep`) and the newest; or anything else with a network,
+        measured once.
+    data: a patch set, preferably one that was not trained on.
+    setup: the pairs to measure on.
+    out: gets gradients.json, gradients.md and gradients.png. Existing measurements are not repeated; new runs are
+        added.
 
     >>> kp.study_gradients(["runs/hardnet", "runs/hynet"], "embedded-test")  # doctest: +SKIP
 
@@ -80,7 +80,7 @@ def study_gradients(
     empty = Gradients(patches.name, identity_of(patches), setup.pairs, setup.noise)
     with (
         hold_chosen_folder(folder),
-        interruptible(f"{folder} keeps what was measured", "the same command resumes it"),
+        interruptible(f"{folder} has what was measured so far", "the same command resumes it"),
     ):
         found = _earlier(folder, empty)
         for number, point in enumerate(points):
@@ -122,7 +122,7 @@ def _points_of(name: str | Path) -> list[Point]:
         checkpoint = load_checkpoint(file, ())
         found.setdefault(checkpoint.step * checkpoint.recipe.sampler.pairs, file)
     if not found:
-        raise DataError(f"{path}: the run has no checkpoint yet. Train it until the first one.")
+        raise DataError(f"{path}: the run has no checkpoint yet. Train it until the first is saved.")
     return [Point(path.resolve().name, pairs, found[pairs]) for pairs in sorted(found)]
 
 

@@ -56,7 +56,7 @@ def draw_panels(path: Path, panels: Sequence[Panel], title: str = "", columns: i
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise MissingExtra.of("The picture is not drawn, which needs matplotlib", "plot") from error
+        raise MissingExtra.of("The figure was not drawn because it needs matplotlib", "plot") from error
     columns = min(columns, len(panels))
     rows = -(-len(panels) // columns)
     width = max(5.6, 4.6 * columns)
@@ -170,7 +170,8 @@ def _finish(panel: Panel, axis: Any) -> None:
     if labels:  # below, where it hides nothing
         longest = max(map(len, labels))
         ticks = axis.get_xticklabels()
-        depth = -0.34 if ticks and ticks[0].get_rotation() else -0.16
+        rotated = bool(ticks) and bool(ticks[0].get_rotation())
+        depth = -0.1 - 0.0165 * max(map(len, panel.ticks), default=0) if rotated else -0.16
         columns = 1 if longest > 30 else 2 if longest > 15 else 3
         place = {"loc": "upper center", "bbox_to_anchor": (0.5, depth), "frameon": False}
         axis.legend(fontsize="small", ncols=columns, columnspacing=1.2, **place)

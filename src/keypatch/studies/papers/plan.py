@@ -103,7 +103,7 @@ class Plan:
     @property
     def needs(self) -> str:
         """What has to be given, in a few words."""
-        runs = f"{len(self.trained)} training{'s' * (len(self.trained) > 1)}" + (" of each set" if self.each else "")
+        runs = f"{len(self.trained)} training{'s' * (len(self.trained) > 1)}" + (" per set" if self.each else "")
         if self.form == "function":
             return "nothing"
         if self.form == "angles":

@@ -52,10 +52,12 @@ class PaperSetup(CheckedFields):
     """
 
     pairs: int | None = option(None, "Training budget of every row, in pairs.", least=1)
-    batch: int | None = option(None, "Pairs per batch, unless the plan varies it; none: each recipe's own.", least=1)
+    batch: int | None = option(
+        None, "Pairs per batch, unless the plan varies it; none takes each recipe's own.", least=1
+    )
     seeds: tuple[int, ...] = option((0,), "Random seed; may be repeated. Every row is trained once per seed.")
     settings: tuple[str, ...] = option((), "Set a field of every recipe.")
-    published: bool = option(True, "Train what the papers print, without detector noise; otherwise our recipes.")
+    published: bool = option(True, "Train the recipes as printed, without detector noise; otherwise our versions.")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -82,18 +84,18 @@ def study_paper(
     dry: bool = False,
     progress: Progress | Callback | None = None,
 ) -> PaperPage:
-    """Make a table or figure of a paper: train its rows, score them, and write them beside what is printed.
+    """Make a table or figure from a paper: train its rows, score them, and write them beside the printed values.
 
-    name: of `keypatch study paper`, such as "hynet-table-3". What is a function alone needs no data.
-    data: the training data, as `study_methods` takes them. Where the paper trains on each of several sets (the six
-        splits of PhotoTour), each is trained on by itself and scored on the others and on `tests`.
+    name: one listed by `keypatch study paper`, such as "hynet-table-3". Plots of functions need no data.
+    data: the training data, as for `study_methods`. Where the paper trains on each of several sets (the six splits of
+        PhotoTour), one network is trained on each and scored on the others and on `tests`.
     setup: budget, batch, seeds, changed fields, and whether recipes are as published.
-    out: the folder, studies/papers/NAME unless given; gets paper.md, paper.json, figure.png and the study of its rows.
+    out: the folder, by default studies/papers/NAME; gets paper.md, paper.json, figure.png and the study of its rows.
     tests, hpatches, split: what is scored on; strips by the three tasks, on all sequences unless a split is named.
-    scenes, poses, planes: photographs on which models, poses and matches are tried, as `evaluate` takes them for sfm,
-        stereo and homography.
-    study: a folder of a study whose runs are used, and to which missing ones are added; else `out`.
-    dry: train nothing; the plan, and what it will cost where data and budget are given.
+    scenes, poses, planes: photographs to test models, poses and matches on, as for `evaluate` with sfm, stereo and
+        homography.
+    study: a study folder whose runs are used, and to which missing ones are added; by default `out`.
+    dry: train nothing; return the plan, and its cost if data and budget are given.
 
     >>> kp.study_paper("gor-fig-2")  # doctest: +SKIP
 
@@ -115,14 +117,14 @@ def study_paper(
 
 def _check(plan: Plan, places: Sequence[Data], setup: PaperSetup, dry: bool) -> None:
     if plan.form == "function" and places:
-        raise KeypatchError(f"{plan.name} is drawn from the functions of the losses alone. Leave out --data.")
+        raise KeypatchError(f"{plan.name} is drawn from the loss functions alone. Leave out --data.")
     if dry or not plan.trained or (plan.name in FUNCTIONS and not places):
         return
     if not places or setup.pairs is None:
         published = max(row.recipe.pairs for row in plan.trained if row.recipe)
         raise KeypatchError(
             f"{plan.name} trains {len(plan.trained)} row{'s' * (len(plan.trained) > 1)}: name the data with --data and "
-            f"the budget with --pairs (in print up to {published:,} pairs a row). --dry shows the plan."
+            f"the budget with --pairs (the paper uses up to {published:,} pairs per row). --dry shows the plan."
         )
 
 
@@ -169,7 +171,7 @@ class _Work:
         for place in places:
             if isinstance(place, PatchSet):
                 raise KeypatchError(
-                    f"{self.plan.name} trains on each set by itself: give folders, not open patch sets."
+                    f"{self.plan.name} trains on each set separately: give folders, not loaded patch sets."
                 )
             others = [other for other in places if other is not place and not isinstance(other, PatchSet)]
             found.append(([place], [*others, *self.tests], self.study / Path(place).name))

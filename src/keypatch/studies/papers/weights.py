@@ -175,7 +175,7 @@ def read_statistics(run: Path) -> list[tuple[int, dict[str, float]]]:
         if values:
             found.append((int(record["step"]), values))
     if not found:
-        raise KeypatchError(f"{run / LOG} holds no statistics of GradientModulation.")
+        raise KeypatchError(f"{run / LOG} has no GradientModulation statistics.")
     return found
 
 

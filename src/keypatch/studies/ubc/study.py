@@ -62,11 +62,11 @@ def study_ubc(
 ) -> UbcTable:
     """Score three runs, one trained on each of liberty, notredame and yosemite, on the sets they were not trained on.
 
-    runs: three run folders of one recipe; which set a run saw is known by its hash, or said as "liberty=FOLDER". None
-        for descriptors made by hand alone. Every checkpoint that they kept is scored, the last ones first.
+    runs: three run folders of one recipe; the training set of a run is known by its hash, or given as
+        "liberty=FOLDER". None for hand-crafted descriptors only. Every kept checkpoint is scored, the last ones first.
     data: the folder that holds the three sets. pair_list: the list that makes the table; every list is scored.
-    name: of the row, the recipe's unless given. beside: descriptors made by hand, sift and rootsift.
-    out: gets results/, table.md and table.json with all rows of the folder; what was scored is not scored again.
+    name: of the row, by default the recipe's. beside: hand-crafted descriptors, sift and rootsift.
+    out: gets results/, table.md and table.json with all rows of the folder; existing scores are not computed again.
 
     >>> kp.study_ubc(["runs/liberty", "runs/notredame", "runs/yosemite"], "phototour")  # doctest: +SKIP
 
@@ -81,7 +81,7 @@ def study_ubc(
         _check_row(row, tests, jobs, folder)
     for number, job in enumerate(jobs, start=1):
         progress.note(f"{job} ({number} of {len(jobs)})")
-        with interruptible(f"{folder} keeps what was scored, up to {job}"):
+        with interruptible(f"{folder} has what was scored so far, up to {job}"):
             _score(job, load(job.source, device, scoring_precision(precision)), tests, folder)
         table = UbcTable(tuple(load_ubc_rows(folder)), pair_list)
         table.save(folder / "table.json")
@@ -141,12 +141,12 @@ def _check_row(row: UbcRow, tests: Sequence[TestData], jobs: Sequence[ScoringJob
         for step, result in by_step.items():
             if split.test in hashes and result.provenance.hashes.get("data") != hashes[split.test]:
                 raise KeypatchError(
-                    f"{folder} holds results of {row.name} on another {split.test}: its patches or pairs differ. "
+                    f"{folder} holds results of {row.name} on a different {split.test}: its patches or pairs differ. "
                     "Choose another folder with --out."
                 )
             if known and (split.train, step) not in known:
                 raise KeypatchError(
-                    f"{result_file(folder, row.name, split, step)} is of a checkpoint that these runs do not have. "
+                    f"{result_file(folder, row.name, split, step)} is from a checkpoint that these runs do not have. "
                     f"Choose another name with --name, or move {folder / 'results' / row.name} away."
                 )
 
@@ -186,7 +186,7 @@ def open_runs(places: Sequence[str | Path], sets: Mapping[str, PatchSet]) -> lis
         own = replace(trained[0].recipe, seed=first.recipe.seed, pairs=first.recipe.pairs)
         if own != first.recipe:
             raise KeypatchError(
-                f"{trained[0].folder} was trained with another recipe than {first.folder}; a table row is one "
+                f"{trained[0].folder} was trained with a different recipe from {first.folder}; a table row is one "
                 "recipe. Compare their recipe.toml."
             )
     return sorted(runs, key=lambda run: list(SETS).index(run.trained_on))
