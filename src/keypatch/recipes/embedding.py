@@ -45,6 +45,6 @@ RECIPES = (
     (EMBEDDING_IMAGES_GOR, "images in colour, with GOR"),
 )
 
-# Where the text differs from the recipe above: `--as-published`.
-_TEXT = ("optimizer.lr=0.0001",)  # for a network that was trained before
+# What `--as-published` changes.
+_TEXT = ("optimizer.lr=0.0001",)  # the released code of lifted structure, for a network that was trained before
 PUBLISHED = {recipe.name: _TEXT for recipe, _ in RECIPES}

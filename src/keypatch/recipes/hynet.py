@@ -64,7 +64,9 @@ RECIPES = (
 )
 
 # Where the text differs from the recipe above: `--as-published`.
-_MINING = 'mining.blocks=["rows", "columns"]'  # HardNet's, to which the text refers
+_MINING = (
+    'mining.blocks=["rows", "columns"]'  # HardNet's, which the text follows for figure 2; for training it is silent
+)
 _Z = "loss.HybridTriplet.z=inside"  # equation 6
 PUBLISHED = {
     "hynet": (_MINING, _Z),

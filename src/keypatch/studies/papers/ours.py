@@ -13,7 +13,7 @@ from keypatch.patches.patch_set import JoinedSets, PatchSet
 from keypatch.reports.published import PublishedFigure
 from keypatch.studies.papers.drawing import Line, Panel
 from keypatch.studies.papers.plan import Plan, Row
-from keypatch.studies.rows import Scores, Trial
+from keypatch.studies.rows import Milestone, Scores, Trial
 from keypatch.studies.scoring import TestData
 from keypatch.studies.table import Column, headlines_of, mean_over_seeds
 from keypatch.studies.ubc.table import SETS, SPLITS
@@ -146,8 +146,8 @@ def score_table(ours: Ours) -> Grid:
     """Ours at the end of the runs, and what is printed, side by side."""
     columns, several = places(ours), len(ours.sets) > 1
     printed, missing = _printed_heads(ours.plan), _missing(ours.plan, columns)
-    mean = ["mean"] if ours.plan.each and len(headline_places(ours)) > 1 else []
-    best = [f"mean of the {ours.plan.best} best moments"] if ours.plan.best else []
+    mean = ["mean"] if ours.plan.averages and len(headline_places(ours)) > 1 else []
+    best = ["best moment" if ours.plan.best == 1 else f"mean of the {ours.plan.best} best moments"][: ours.plan.best]
     rows = []
     for row in ours.plan.rows:
         cells = [_cell(ours, row, place) for place in columns] + [NOT_RUN] * len(missing)
@@ -159,7 +159,7 @@ def score_table(ours: Ours) -> Grid:
 
 
 def _mean_cell(ours: Ours, row: Row) -> str:
-    """Of the columns that a picture shows, over all training sets."""
+    """Of the columns that a picture shows, over all training and test sets."""
     chosen = headline_places(ours)
     values = _mean_of(ours, row, chosen)
     return text_of(chosen[0].column.score, mean_over_seeds(values)) if values else NOT_RUN
@@ -171,10 +171,7 @@ def _best_cell(ours: Ours, row: Row) -> str:
     for trained in ours.sets:
         columns = [place.column for place in chosen if place.trained_on == trained.name]
         for trial in trained.trials.get(row.label, ()):
-            moments = [
-                float(np.mean([_score(each.scores.get(column.test, {}), column.score) for column in columns]))
-                for each in trial.milestones
-            ]
+            moments = [_mean_at(each, columns) for each in trial.milestones]
             found.append(float(np.mean(sorted(moments)[: ours.plan.best])))
     return text_of(chosen[0].column.score, mean_over_seeds(found)) if found and chosen else NOT_RUN
 
@@ -235,9 +232,12 @@ def _own_mean(row: Row) -> str:
     return f"{np.mean([float(each.value) for each in row.figures if each.data in SETS]):.2f}"
 
 
-def printed_value(row: Row, score: str) -> float | None:
-    """What is printed for a score of the same kind, in its own unit: shares in %."""
+def printed_value(row: Row, score: str, split: tuple[str, str] | None = None) -> float | None:
+    """What is printed for a score of the same kind, in its own unit (shares in %); of a `split`, or the mean of all."""
     kind = find_score(score).kind
+    if split is not None:
+        of_split = (each for each in row.figures if (each.trained_on, each.data) == split)
+        return next((float(each.value) for each in of_split if find_score(each.score).kind == kind), None)
     values = [
         float(_own_mean(row) if not each.value else each.value)
         for each in row.figures
@@ -252,11 +252,16 @@ def unit_of(score: str) -> float:
 
 
 def picture_of_scores(ours: Ours) -> list[Panel]:
-    """Dots of the rows, a panel for each column; of the six splits one, of their mean."""
-    chosen = headline_places(ours)
-    if ours.plan.each and chosen:
-        return _dots(ours, chosen, "mean of all columns" if len(chosen) > 1 else chosen[0].heading(True))
-    return ours_first([_dots(ours, [place], place.heading(len(ours.sets) > 1)) for place in chosen[:_MOST]])
+    """Dots of the rows, a panel for each column or for the mean of all."""
+    return ours_first([_dots(ours, group, title) for title, group in _panels(ours)])
+
+
+def _panels(ours: Ours) -> list[tuple[str, list[Place]]]:
+    """Titles and columns of a picture's panels: each column, or the mean of all where the paper shows means."""
+    chosen, several = headline_places(ours), len(ours.sets) > 1
+    if ours.plan.averages and len(chosen) > 1:
+        return [("mean of all columns", chosen)]
+    return [(place.heading(several), [place]) for place in chosen[:_MOST]]
 
 
 def ours_first(groups: Sequence[list[Panel]]) -> list[Panel]:
@@ -303,15 +308,7 @@ def _axis(score: str) -> str:
 
 def picture_of_sweep(ours: Ours) -> list[Panel]:
     """Scores against what is varied, a curve for each series; printed ones beside, apart where the scales differ."""
-    chosen, plan = headline_places(ours), ours.plan
-    groups = [[place] for place in chosen[:_MOST]]
-    if plan.each and len(chosen) > 1:
-        groups = [chosen]
-    panels = []
-    for group in groups:
-        title = group[0].heading(len(ours.sets) > 1) if len(group) == 1 else "mean of all columns"
-        panels.append(_sweep(ours, group, title))
-    return ours_first(panels)
+    return ours_first([_sweep(ours, group, title) for title, group in _panels(ours)])
 
 
 def _sweep(ours: Ours, chosen: Sequence[Place], title: str) -> list[Panel]:
@@ -332,7 +329,7 @@ def _sweep(ours: Ours, chosen: Sequence[Place], title: str) -> list[Panel]:
     levels = {
         what: value
         for what, where in (plan.lines or {}).items()
-        if (value := printed_value(Row("", printed=where), score)) is not None
+        if (value := printed_value(Row("", printed=where), score, plan.split)) is not None
     }
     kind = {"log_x": plan.log, "ticks": plan.ticks}
     if not stars or _overlap(lines, stars):
@@ -355,27 +352,28 @@ def _overlap(ours: Sequence[Line], printed: Sequence[Line]) -> bool:
 
 
 def picture_of_run(ours: Ours) -> list[Panel]:
-    """Scores along the runs, against the pairs seen; of several test sets also their mean."""
-    plan, panels = ours.plan, []
-    for place in headline_places(ours)[:_MOST]:
-        trained = next(each for each in ours.sets if each.name == place.trained_on)
-        unit, lines = unit_of(place.column.score), []
-        for row in plan.trained:
+    """Scores along the runs, against the pairs seen."""
+    panels = []
+    for title, group in _panels(ours):
+        score, columns = group[0].column.score, [place.column for place in group]
+        trained = next(each for each in ours.sets if each.name == group[0].trained_on)
+        unit, lines = unit_of(score), []
+        for row in ours.plan.trained:
             trials = [trial for trial in trained.trials.get(row.label, ()) if trial.at(1.0)]
             by_moment = list(zip(*(trial.milestones for trial in trials), strict=False))
-            values = [
-                [unit * _score(each.scores.get(place.column.test, {}), place.column.score) for each in seeds]
-                for seeds in by_moment
-            ]
+            values = [[unit * _mean_at(each, columns) for each in seeds] for seeds in by_moment]
             if values:
                 pairs = [seeds[0].pairs for seeds in by_moment]
                 low, high = ([end(seeds) for seeds in values] for end in (min, max))
                 means = [mean_over_seeds(seeds) for seeds in values]
                 lines.append(Line(row.label, pairs, means, "sweep", low, high))
-        panels.append(
-            Panel(place.heading(len(ours.sets) > 1), "pairs trained on", _axis(place.column.score), tuple(lines))
-        )
+        panels.append(Panel(title, "pairs trained on", _axis(score), tuple(lines)))
     return panels
+
+
+def _mean_at(moment: Milestone, columns: Sequence[Column]) -> float:
+    """The mean of some scores at a moment of a run."""
+    return float(np.mean([_score(moment.scores.get(column.test, {}), column.score) for column in columns]))
 
 
 _PARTS = {  # of each task: the parts that the figures mark, by what stands behind the level

@@ -86,6 +86,8 @@ class Plan:
     ticks: tuple[str, ...] = ()  # its places 0, 1, 2, ... by name
     best: int = 0  # the paper's figures are means of so many best moments of a run, chosen on the test sets
     each: bool = False  # trained on each training set by itself
+    mean: bool = False  # its values are means over the test sets
+    split: tuple[str, str] | None = None  # of PhotoTour's six the one that it shows: trained on, tested on
     lines: Mapping[str, str] | None = None  # printed values that the figure shows as lines, by what they are of
     says: tuple[str, ...] = ()  # what the text prints about it
     notes: tuple[str, ...] = ()  # what is ours
@@ -99,6 +101,17 @@ class Plan:
     @property
     def trained(self) -> tuple[Row, ...]:
         return tuple(row for row in self.rows if row.recipe is not None)
+
+    @property
+    def averages(self) -> bool:
+        """Whether one value stands for all test sets."""
+        return self.each or self.mean
+
+    @property
+    def varies_batch(self) -> bool:
+        """Whether batches differ from those of the recipes, so that one for all rows would change what is shown."""
+        recipes = [row.recipe for row in self.trained if row.recipe]
+        return any(recipe.sampler.pairs != RECIPES[recipe.name].sampler.pairs for recipe in recipes)
 
     @property
     def needs(self) -> str:

@@ -4,7 +4,7 @@ from keypatch.recipes.scale_aware import SCALE_AWARE, SCALE_AWARE_LOG
 from keypatch.studies.papers.plan import Plan, Row, changed
 
 PAPER = "scale-aware"
-_OURS = "This sweep is ours: the paper's main text, with its own, is not at hand."
+_OURS = "This sweep is ours; the paper's main text is not at hand."
 
 FIGURE_4 = Plan(
     PAPER,

@@ -11,7 +11,7 @@ from keypatch.commands.train import Data
 from keypatch.errors import KeypatchError, RecipeError
 from keypatch.patches.patch_set import JoinedSets, PatchSet
 from keypatch.progress import Callback, Progress
-from keypatch.recipes import PUBLISHED, RECIPES, as_published
+from keypatch.recipes import PUBLISHED, as_published
 from keypatch.settings import CheckedFields, apply_settings, option
 from keypatch.studies.cost import ArmCost
 from keypatch.studies.page import write_study_page
@@ -53,7 +53,7 @@ class PaperSetup(CheckedFields):
 
     pairs: int | None = option(None, "Training budget of every row, in pairs.", least=1)
     batch: int | None = option(
-        None, "Pairs per batch, unless the plan varies it; none takes each recipe's own.", least=1
+        None, "Pairs per batch, unless the plan varies batches; none takes each recipe's own.", least=1
     )
     seeds: tuple[int, ...] = option((0,), "Random seed; may be repeated. Every row is trained once per seed.")
     settings: tuple[str, ...] = option((), "Set a field of every recipe.")
@@ -150,9 +150,8 @@ class _Work:
     def recipe(self, row: Row) -> Recipe:
         """The recipe of a row with the budget, batch and fields of the setup."""
         assert row.recipe is not None
-        recipe, batch = row.recipe, self.setup.batch
-        own = RECIPES[recipe.name].sampler.pairs == recipe.sampler.pairs  # a batch that the plan varies stays
-        settings = ([f"sampler.pairs={batch}"] if batch is not None and own else []) + list(self.setup.settings)
+        recipe, batch = row.recipe, None if self.plan.varies_batch else self.setup.batch
+        settings = ([f"sampler.pairs={batch}"] if batch is not None else []) + list(self.setup.settings)
         if self.setup.published and recipe.name in PUBLISHED:
             recipe = as_published(recipe)
         elif self.setup.published:

@@ -11,7 +11,7 @@ import torch
 from keypatch.benchmarks import Result, evaluate_ubc
 from keypatch.benchmarks.evaluation import scoring_precision
 from keypatch.errors import KeypatchError
-from keypatch.losses import Described, Hardest
+from keypatch.losses import Described, Hardest, Mining
 from keypatch.losses.gradient_modulation import angles
 from keypatch.networks import choose_device, prepare
 from keypatch.patches import PatchSet, PatchSource
@@ -102,17 +102,15 @@ def similarity_histograms(ours: Ours, conditions: Conditions) -> Made:
     return Made((score_table(ours), overlap), tuple(panels), columns=2)
 
 
-def measure_angles(run: Path, source: PatchSource, row: Row, device: str, *, training: bool = False) -> Floats:
-    """theta+ and theta- (2, n) in radians of random batches of the training set, as the recipe mines negatives.
+def measure_angles(run: Path, source: PatchSource, mining: Mining, device: str, *, training: bool = False) -> Floats:
+    """theta+ and theta- (2, n) in radians of random batches of the training set.
 
     `training`: with dropout and the moments of the batch, as the loss sees them; augmentation is left out.
     """
-    assert row.recipe is not None
     network = load_network(milestone_path(run, 1.0))[1].to(choose_device(device)).train(training)
     place = next(network.parameters()).device
     classes = source.classes()
     batch = min(BATCH, classes.count)
-    mining = row.recipe.mining or Hardest()
     found = []
     with torch.no_grad():
         for step in range(BATCHES):
@@ -124,12 +122,12 @@ def measure_angles(run: Path, source: PatchSource, row: Row, device: str, *, tra
 
 
 def angle_distributions(ours: Ours, conditions: Conditions) -> Made:
-    """HyNet's figure 2: the angles of pairs, and the slopes of the two measures at them."""
+    """HyNet's figure 2: the angles of pairs, negatives mined as HardNet does for all rows, and the slopes at them."""
     lines, rows = [], []
     for trained in ours.sets:
         for number, row in enumerate(ours.plan.trained):
             for run in trained.runs(row)[:1]:
-                measured = measure_angles(run, trained.source, row, conditions.device)
+                measured = measure_angles(run, trained.source, Hardest(), conditions.device)
                 for kind, theta, look in zip(("positives", "negatives"), measured, ("line", "filled"), strict=True):
                     density, edges = np.histogram(theta, 80, (0, math.pi), density=True)
                     middle = (edges[1:] + edges[:-1]) / 2
@@ -156,7 +154,8 @@ def modulation(ours: Ours, conditions: Conditions) -> Made:
             state = {
                 name: torch.tensor(value, dtype=torch.float64) for name, value in read_statistics(run)[-1][1].items()
             }
-            theta = measure_angles(run, trained.source, row, conditions.device, training=True)
+            mining = (row.recipe and row.recipe.mining) or Hardest()
+            theta = measure_angles(run, trained.source, mining, conditions.device, training=True)
             seen = {"positive": theta[0], "negative": theta[1], "r": theta[0] - theta[1]}
             return Made((score_table(ours),), tuple(sdgmnet_figure_2(state, seen)), columns=2)
     return Made(panels=tuple(sdgmnet_figure_2()), columns=2, notes=("The distributions of angles: not run.",))
