@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from keypatch.benchmarks import Result, evaluate_embedding, load_result
+from keypatch.benchmarks import Result, evaluate_embedding
 from keypatch.benchmarks.evaluation import scoring_precision
 from keypatch.commands.train import Data, train
 from keypatch.errors import KeypatchError
@@ -14,12 +14,11 @@ from keypatch.patches.layouts import EMBEDDED, find_layout
 from keypatch.progress import Progress
 from keypatch.recipes.embedding import EMBEDDING_LIFTED, EMBEDDING_LIFTED_GOR
 from keypatch.studies.papers.drawing import Line, Panel
-from keypatch.studies.papers.ours import Grid, Made, text_of
+from keypatch.studies.papers.ours import Grid, Made, hash_below, kept_result, text_of
 from keypatch.studies.papers.plan import Plan, Row
 from keypatch.training import Recipe
 from keypatch.training.checkpoints import milestone_path
 from keypatch.training.conditions import Conditions
-from keypatch.training.recipe_files import holds_recipe
 from keypatch.zoo import load
 
 KS = (1, 10, 100, 1000)
@@ -55,12 +54,13 @@ def embeddings(
     if not tests and [str(place) for place in data] != ["embedded"]:
         raise KeypatchError(f"{plan.name} needs images of other classes to score on. Name them with --test.")
     test = tests[0] if tests else "embedded-test"
+    test_hash = "" if str(test) in EMBEDDED else hash_below(test)
     found: dict[str, Result] = {}
     for row in plan.trained:
         progress.note(f"{row.label}")
         recipe = recipe_of(for_grey(row) if grey else row)
-        found[row.label] = _scored(row, recipe, data, test, folder, conditions, progress)
-    notes = ["Our network is small and starts from nothing; the paper's is GoogLeNet, trained on ImageNet: not run."]
+        found[row.label] = _scored(row, recipe, data, test, test_hash, folder, conditions, progress)
+    notes = ["Our network is small and starts from scratch; the paper's is GoogLeNet, trained on ImageNet: not run."]
     if grey:
         notes.append("On grey patches, whose points are the classes, not on whole images.")
     return Made((_table(plan, found),), tuple(_panels(plan, found)), notes=tuple(notes))
@@ -71,24 +71,17 @@ def _scored(
     recipe: Recipe,
     data: Sequence[Data],
     test: str | Path,
+    test_hash: str,
     folder: Path,
     conditions: Conditions,
     bar: Progress,
 ) -> Result:
     run, path = folder / "runs" / row.key, folder / "results" / f"{row.key}.json"
     end = milestone_path(run, 1.0)
-    if not (end.exists() and holds_recipe(run / "recipe.toml", recipe)):
-        resume = run if (run / "recipe.toml").exists() else None
-        train(recipe, list(data), run, replace(conditions, keep=(1.0,)), resume=resume, progress=bar)
+    resume = run if (run / "recipe.toml").exists() else None  # of a finished run this only checks recipe and data
+    train(recipe, list(data), run, replace(conditions, keep=(1.0,)), resume=resume, progress=bar)
     describer = load(end, conditions.device, scoring_precision(conditions.precision))
-    if path.exists():
-        kept = load_result(path)
-        if kept.provenance.hashes.get("weights") == getattr(describer, "weights_hash", None):
-            return kept
-    path.parent.mkdir(parents=True, exist_ok=True)
-    result = evaluate_embedding(describer, test, progress=bar)
-    result.save(path)
-    return result
+    return kept_result(path, describer, test_hash, lambda: evaluate_embedding(describer, test, progress=bar))
 
 
 def _table(plan: Plan, found: dict[str, Result]) -> Grid:

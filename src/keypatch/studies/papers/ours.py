@@ -1,14 +1,18 @@
 """What was trained and scored for a plan, and the tables and panels that scores alone make."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
+from keypatch.benchmarks import Result, load_result
 from keypatch.benchmarks.scores import find_score
+from keypatch.describers import Describer
+from keypatch.describers.protocol import HasWeights
+from keypatch.files import hash_folder
 from keypatch.patches.patch_set import JoinedSets, PatchSet
 from keypatch.reports.published import PublishedFigure
 from keypatch.studies.papers.drawing import Line, Panel
@@ -80,6 +84,23 @@ class Place(NamedTuple):
         title = "retrieval mAP, easy - tough" if self.column.score == GAP else score.title
         what = " ".join(filter(None, (score.of.split("_")[0], title, score.unit)))
         return f"{self.trained_on} > {self.column.test}: {what}" if several else f"{self.column.test}: {what}"
+
+
+def kept_result(path: Path, describer: Describer, data_hash: str, make: Callable[[], Result]) -> Result:
+    """The result in a file if it is of these weights and data, otherwise a new one, which the file then holds."""
+    made_of = {"weights": describer.weights_hash if isinstance(describer, HasWeights) else "", "data": data_hash}
+    if path.exists() and (kept := load_result(path)).notes.get("made_of") == made_of:
+        return kept
+    result = make()
+    result = replace(result, notes={**result.notes, "made_of": made_of})
+    path.parent.mkdir(parents=True, exist_ok=True)
+    result.save(path)
+    return result
+
+
+def hash_below(folder: str | Path) -> str:
+    """Of names and contents of all files in a folder."""
+    return hash_folder(path for path in Path(folder).rglob("*") if path.is_file())
 
 
 def at_the_end(ours: Ours, row: Row, place: Place) -> list[float]:
@@ -172,7 +193,8 @@ def _best_cell(ours: Ours, row: Row) -> str:
         columns = [place.column for place in chosen if place.trained_on == trained.name]
         for trial in trained.trials.get(row.label, ()):
             moments = [_mean_at(each, columns) for each in trial.milestones]
-            found.append(float(np.mean(sorted(moments)[: ours.plan.best])))
+            best = sorted(moments, reverse=not chosen[0].column.is_error)[: ours.plan.best]
+            found.append(float(np.mean(best)))
     return text_of(chosen[0].column.score, mean_over_seeds(found)) if found and chosen else NOT_RUN
 
 

@@ -3,6 +3,7 @@
 import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -15,17 +16,16 @@ from keypatch.benchmarks.imc.multiview import Multiview, evaluate_multiview
 from keypatch.benchmarks.imc.stereo import Stereo, evaluate_stereo
 from keypatch.benchmarks.photo_features import photo_features
 from keypatch.benchmarks.planar.homography import PlanarMatching, draw_pair, match_errors
-from keypatch.benchmarks.result import Result, load_result
+from keypatch.benchmarks.result import Result
 from keypatch.benchmarks.scores import find_score
 from keypatch.benchmarks.stages import BenchmarkExtraction, ColmapMatching
 from keypatch.describers import Describer
-from keypatch.describers.protocol import HasWeights
 from keypatch.images import read_photo
 from keypatch.matching.neighbours import find_matches
 from keypatch.patches.planar_sequences import PlanarSequence, read_planar_sequences
 from keypatch.progress import Progress
 from keypatch.studies.papers.drawing import Line, Panel
-from keypatch.studies.papers.ours import NOT_RUN, Grid, Made, Ours, text_of
+from keypatch.studies.papers.ours import NOT_RUN, Grid, Made, Ours, hash_below, kept_result, text_of
 from keypatch.studies.papers.plan import Row, slug
 from keypatch.training.checkpoints import milestone_path
 from keypatch.training.conditions import Conditions
@@ -65,31 +65,21 @@ def models(ours: Ours, photos: Photos, folder: Path, conditions: Conditions, pro
     ratio = 0.8 if ours.plan.paper == "AdaSample" else None
     settings = Sfm(matching=SfmMatching(ratio=ratio))
     found: dict[str, dict[str, Result]] = {}
+    scenes = {Path(scene).resolve(): hash_below(scene) for scene in photos.scenes}
     for row, describer in describers(ours, conditions):
-        for scene in photos.scenes:
-            progress.note(f"{row.label} on {Path(scene).name}")
-            name = Path(scene).resolve().name
-            path = folder / "results" / f"{slug(row.label)}-{slug(name)}.json"
-            result = _kept(path, describer) or evaluate_sfm(describer, scene, settings, progress)
-            result.save(path)
-            found.setdefault(name, {})[row.label] = result
+        for scene, data_hash in scenes.items():
+            progress.note(f"{row.label} on {scene.name}")
+            path = folder / "results" / f"{slug(row.label)}-{slug(scene.name)}.json"
+            make = partial(evaluate_sfm, describer, scene, settings, progress)
+            found.setdefault(scene.name, {})[row.label] = kept_result(path, describer, data_hash, make)
     grids = [_model_table(ours, scene, by_row) for scene, by_row in found.items()]
     printed = dict.fromkeys(each.data for row in ours.plan.rows for each in row.figures)
     grids += [_model_table(ours, scene, {}) for scene in printed if scene not in {name.lower() for name in found}]
     rule = f"ratio test {ratio}" if ratio else "no ratio test"
-    notes = [f"Ours: {rule}. Dense points need COLMAP with CUDA, which is not at hand: not run."]
+    notes = [f"Ours: {rule}. Dense points need COLMAP with CUDA, which was not available: not run."]
     if not photos.scenes:
         notes.append("No photographs were named with --scenes: not run.")
-    return Made(tuple(grids), tuple(_model_panels(ours, found)), notes=tuple(notes))
-
-
-def _kept(path: Path, describer: Describer) -> Result | None:
-    """The result of an earlier call with the same weights."""
-    if not path.exists():
-        return None
-    result = load_result(path)
-    weights = describer.weights_hash if isinstance(describer, HasWeights) else None
-    return result if result.provenance.hashes.get("weights") == weights else None
+    return Made(tuple(grids), tuple(_model_panels(found)), notes=tuple(notes))
 
 
 def _model_table(ours: Ours, scene: str, found: Mapping[str, Result]) -> Grid:
@@ -106,7 +96,7 @@ def _model_table(ours: Ours, scene: str, found: Mapping[str, Result]) -> Grid:
     return Grid(scene, ("", *(f"ours, {head}" for head in heads), *(f"printed, {head}" for head in heads)), tuple(rows))
 
 
-def _model_panels(ours: Ours, found: Mapping[str, Mapping[str, Result]]) -> Iterator[Panel]:
+def _model_panels(found: Mapping[str, Mapping[str, Result]]) -> Iterator[Panel]:
     for scene, by_row in found.items():
         for score in ("count.points", "track_length", "error.reprojection"):
             labels = list(by_row)
@@ -120,14 +110,14 @@ def poses(ours: Ours, photos: Photos, folder: Path, conditions: Conditions, prog
     found: dict[tuple[str, str], Result] = {}
     columns = [f"{task} {budget}" for budget in BUDGETS for task in ("stereo", "multiview")]
     if photos.poses is not None:
+        data_hash = hash_below(photos.poses)
         for row, describer in describers(ours, conditions):
             for column in columns:
                 task, budget = column.split()
                 progress.note(f"{row.label}: {column}")
                 path = folder / "results" / f"{slug(row.label)}-{task}-{budget}.json"
-                result = _kept(path, describer) or _pose_result(task, budget, describer, photos.poses, progress)
-                result.save(path)
-                found[row.label, column] = result
+                make = partial(_pose_result, task, budget, describer, photos.poses, progress)
+                found[row.label, column] = kept_result(path, describer, data_hash, make)
     rows = []
     for row in ours.plan.rows:
         own = [found[row.label, each].scores["maa10"] if (row.label, each) in found else None for each in columns]
@@ -148,12 +138,12 @@ def stereo_sweep(ours: Ours, photos: Photos, folder: Path, conditions: Condition
     if photos.poses is None:
         return Made(notes=("Pose accuracy needs scenes with --poses: not run.",))
     found: dict[str, float] = {}
+    data_hash = hash_below(photos.poses)
     for row, describer in describers(ours, conditions):
         progress.note(f"{row.label}: stereo 2k")
         path = folder / "results" / f"{slug(row.label)}-stereo-2k.json"
-        result = _kept(path, describer) or _pose_result("stereo", "2k", describer, photos.poses, progress)
-        result.save(path)
-        found[row.label] = result.scores["maa10"]
+        make = partial(_pose_result, "stereo", "2k", describer, photos.poses, progress)
+        found[row.label] = kept_result(path, describer, data_hash, make).scores["maa10"]
     rows = tuple((label, text_of("maa10", value)) for label, value in found.items())
     lines = []
     for series in dict.fromkeys(row.series for row in ours.plan.rows):

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from keypatch.benchmarks import Result
 from keypatch.benchmarks.hpatches.strips import EVERY
-from keypatch.benchmarks.result import load_result
 from keypatch.commands.train import Data
 from keypatch.errors import KeypatchError, RecipeError
 from keypatch.patches.patch_set import JoinedSets, PatchSet
@@ -22,7 +22,7 @@ from keypatch.studies.papers.catalogue import find_plan
 from keypatch.studies.papers.drawing import Panel
 from keypatch.studies.papers.functions import FUNCTIONS
 from keypatch.studies.papers.images import embeddings
-from keypatch.studies.papers.ours import NOT_RUN, Grid, Made, Ours, TrainedSet
+from keypatch.studies.papers.ours import NOT_RUN, Grid, Made, Ours, TrainedSet, kept_result
 from keypatch.studies.papers.page import PaperPage
 from keypatch.studies.papers.photos import Photos
 from keypatch.studies.papers.plan import Plan, Row, slug
@@ -261,13 +261,13 @@ class _Work:
 
     def _scored(self, describer: str, test: TestData) -> Scores:
         path = self.folder / "results" / f"{describer}-{slug(test.name)}.json"
-        if path.exists() and (kept := load_result(path)).notes.get("data") == test.data_hash:
-            return kept.scores
-        self.progress.note(f"Scoring {describer} on {test.name}")
-        result = test.score(load(describer, self.conditions.device))
-        path.parent.mkdir(parents=True, exist_ok=True)
-        replace(result, notes={"data": test.data_hash}).save(path)
-        return result.scores
+        loaded = load(describer, self.conditions.device)
+
+        def score() -> Result:
+            self.progress.note(f"Scoring {describer} on {test.name}")
+            return test.score(loaded)
+
+        return kept_result(path, loaded, test.data_hash, score).scores
 
     def _make(self, ours: Ours, photos: Photos) -> Made:
         form, conditions = self.plan.form, self.conditions

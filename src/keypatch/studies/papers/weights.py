@@ -1,9 +1,9 @@
 """What figures read from trained weights and logs: curves of test lists, angles of pairs, running statistics."""
 
-import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,7 +16,6 @@ from keypatch.losses.gradient_modulation import angles
 from keypatch.networks import choose_device, prepare
 from keypatch.patches import PatchSet, PatchSource
 from keypatch.progress import Progress
-from keypatch.reports.protocols import LOG
 from keypatch.sampling import RandomPairs
 from keypatch.studies.gradients.study import GradientsSetup, study_gradients
 from keypatch.studies.gradients.table import HEADS, spread, table_of
@@ -29,21 +28,12 @@ from keypatch.studies.ubc.table import SETS
 from keypatch.training.checkpoints import milestone_path
 from keypatch.training.conditions import Conditions
 from keypatch.training.recipe_files import read_recipe
+from keypatch.training.run_folder import LOG, read_log
+from keypatch.training.statistics import SHARES, TABLE_II, table_ii
 from keypatch.zoo import load
 from keypatch.zoo.loading import load_network
 
 BATCHES, BATCH = 20, 256  # whose angles are measured
-EPOCHS = (30, 70, 110, 150, 190)  # of 200: SDGMNet's Table II
-_STATISTICS = {
-    "mean_r": "E[theta r]",
-    "std_r": "Std[theta r]",
-    "mean_positive": "E[theta+]",
-    "std_positive": "Std[theta+]",
-    "mean_negative": "E[theta-]",
-    "std_negative": "Std[theta-]",
-    "power_positive": "E[P+]",
-    "power_negative": "E[P-]",
-}
 _PAPERS_BATCH = 1024
 
 
@@ -151,8 +141,11 @@ def modulation(ours: Ours, conditions: Conditions) -> Made:
     for trained in ours.sets:
         row = ours.plan.trained[0]
         for run in trained.runs(row)[:1]:
+            values = read_modulation(run)[-1]["statistics"]
             state = {
-                name: torch.tensor(value, dtype=torch.float64) for name, value in read_statistics(run)[-1][1].items()
+                name.removeprefix("GradientModulation/"): torch.tensor(value, dtype=torch.float64)
+                for name, value in values.items()
+                if name.startswith("GradientModulation/")
             }
             mining = (row.recipe and row.recipe.mining) or Hardest()
             theta = measure_angles(run, trained.source, mining, conditions.device, training=True)
@@ -161,18 +154,9 @@ def modulation(ours: Ours, conditions: Conditions) -> Made:
     return Made(panels=tuple(sdgmnet_figure_2()), columns=2, notes=("The distributions of angles: not run.",))
 
 
-def read_statistics(run: Path) -> list[tuple[int, dict[str, float]]]:
-    """What the log of a run says about the modulation: step and values, in order."""
-    found = []
-    for line in (run / LOG).read_text(encoding="utf-8").splitlines():
-        record = json.loads(line)
-        values = {
-            name.partition("/")[2]: value
-            for name, value in record["statistics"].items()
-            if name.startswith("GradientModulation/")
-        }
-        if values:
-            found.append((int(record["step"]), values))
+def read_modulation(run: Path) -> list[dict[str, Any]]:
+    """The records of a run's log that hold SDGMNet's statistics."""
+    found = [record for record in read_log(run) if TABLE_II.keys() <= record.get("statistics", {}).keys()]
     if not found:
         raise KeypatchError(f"{run / LOG} has no GradientModulation statistics.")
     return found
@@ -183,21 +167,30 @@ def statistics_table(ours: Ours, conditions: Conditions) -> Made:
     printed = {
         (each.score.partition("/")[2], each.data, each.trained_on): each.value for each in ours.plan.rows[0].figures
     }
-    moments = [f"epoch {epoch} of 200" for epoch in EPOCHS]
+    moments = [f"epoch {round(200 * share)} of 200" for share in SHARES]
     rows, panels = [], []
     runs = {each.name: run for each in ours.sets for run in each.runs(ours.plan.rows[0])[:1]}
-    logs = {name: _by_share(run) for name, run in runs.items()}
-    for name, title in _STATISTICS.items():
-        for trained_on, log in logs.items():
-            rows.append((title, f"ours, {trained_on}", *(f"{_at(log, epoch / 200)[name]:.4g}" for epoch in EPOCHS)))
+    logs = {name: _for_papers_batch(run) for name, run in runs.items()}
+    tables = {name: table_ii(log) for name, log in logs.items()}
+    for key, title in TABLE_II.items():
+        name = key.partition("/")[2]
+        for trained_on, table in tables.items():
+            values = next(row.values for row in table.rows if row.symbol == title) if table else ()
+            rows.append((title, f"ours, {trained_on}", *(f"{value:.4g}" for value in values)))
         for trained_on in SETS:
             rows.append((title, f"printed, {trained_on}", *(printed[name, moment, trained_on] for moment in moments)))
-        lines = [Line(f"ours, {each}", list(log), [log[share][name] for share in log]) for each, log in logs.items()]
-        shares = [epoch / 200 for epoch in EPOCHS]
+        lines = [
+            Line(
+                f"ours, {each}",
+                [record["step"] / log[-1]["step"] for record in log],
+                [record["statistics"][key] for record in log],
+            )
+            for each, log in logs.items()
+        ]
         lines += [
             Line(
                 f"printed, {each}",
-                shares,
+                SHARES,
                 [float(printed[name, moment, each]) for moment in moments],
                 "printed",
                 colour=number + len(logs),
@@ -206,7 +199,7 @@ def statistics_table(ours: Ours, conditions: Conditions) -> Made:
         ]
         unit = "" if name.startswith("power") else " (rad)"
         panels.append(Panel(title, "share of the run", f"{title}{unit}", tuple(lines)))
-    head = ("", "", *(f"{epoch / 2:g} %" for epoch in EPOCHS))
+    head = ("", "", *(f"{100 * share:g} %" for share in SHARES))
     return Made((Grid("Statistics at shares of the run", head, tuple(rows)),), tuple(panels), columns=4)
 
 
@@ -243,16 +236,12 @@ def gradient_figures(ours: Ours, folder: Path, conditions: Conditions, progress:
     return Made((table,), tuple(panels), columns=2)
 
 
-def _by_share(run: Path) -> Mapping[float, dict[str, float]]:
-    """The statistics by the share of the run, powers for batches of the paper's size."""
-    found, batch = read_statistics(run), read_recipe(run / "recipe.toml").sampler.pairs
-    last = found[-1][0]
-    scaled = {}
-    for step, values in found:
-        powers = {name: values[name] * _PAPERS_BATCH / batch for name in values if name.startswith("power")}
-        scaled[step / last] = {**values, **powers}
-    return scaled
-
-
-def _at(log: Mapping[float, dict[str, float]], share: float) -> dict[str, float]:
-    return log[min(log, key=lambda each: abs(each - share))]
+def _for_papers_batch(run: Path) -> list[dict[str, Any]]:
+    """The log's records of the modulation, powers as in batches of the paper's size."""
+    batch = read_recipe(run / "recipe.toml").sampler.pairs
+    found = []
+    for record in read_modulation(run):
+        values = record["statistics"]
+        powers = {name: values[name] * _PAPERS_BATCH / batch for name in TABLE_II if "/power" in name}
+        found.append({**record, "statistics": {**values, **powers}})
+    return found
