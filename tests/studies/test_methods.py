@@ -1,5 +1,6 @@
 """The study itself on tiny data: equal conditions, what is finished stays, faults and stops cost nothing else."""
 
+import errno
 import json
 import os
 import shutil
@@ -325,9 +326,23 @@ def test_a_row_that_another_process_is_at_is_passed_over(study: Callable[..., Ta
     told = Told()
     with lock(tmp_path / "study" / "rows" / ".hardnet-0.lock", "it"):
         table = study(progress=told)
-    assert any("hardnet-0 is being written by another process" in line for line in told.said)
+    assert "hardnet-0 is being written by another process. Continuing with the next row." in told.said
     assert [line.label for line in table.lines] == ["sosnet"]
     assert [row.name for row in table.unfinished] == ["hardnet-0"]
+
+
+def test_a_folder_that_cannot_be_locked_stops_the_study(
+    study: Callable[..., Table], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is no other process: no row could ever be written."""
+    study(recipes=["sosnet"])
+
+    def refuse(self: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr("filelock.FileLock.acquire", refuse)
+    with pytest.raises(KeypatchError, match="cannot be locked: no locks available"):
+        study()
 
 
 def test_a_dry_study_trains_nothing_and_names_what_is_missing(study: Callable[..., Table], tmp_path: Path) -> None:

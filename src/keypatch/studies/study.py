@@ -11,7 +11,7 @@ from typing import Any
 
 from keypatch.benchmarks.evaluation import scoring_precision
 from keypatch.commands.train import Data, train
-from keypatch.errors import Interrupted, KeypatchError, MissingExtra, RecipeError
+from keypatch.errors import Interrupted, KeypatchError, MissingExtra, RecipeError, Taken
 from keypatch.files import lock, write_json
 from keypatch.networks import choose_device
 from keypatch.patches import PatchSet, PatchSource
@@ -206,8 +206,8 @@ def _bring_forward(plan: StudyPlan, trial: Arm, progress: Progress) -> None:
     with ExitStack() as held:
         try:
             held.enter_context(lock(plan.rows_folder / f".{name}.lock", f"The row {name}"))
-        except KeypatchError as taken:
-            progress.note(f"{taken} Continuing with the next.")
+        except Taken:
+            progress.note(f"{name} is being written by another process. Continuing with the next row.")
             return
         row = plan.row(trial)
         if plan.is_finished(row):
