@@ -227,6 +227,24 @@ def test_data_and_conditions_must_be_the_same_in_a_folder(
         sweep(threads=2)
     with pytest.raises(KeypatchError, match="data = turned, not other"):
         sweep(shutil.copytree(train_set, tmp_path / "other"))
+    with pytest.raises(KeypatchError, match=r"without held_out, not with held_out = 0\.25\. .* leave it out, or"):
+        sweep(held_out=0.25)
+
+
+def test_other_pixels_of_the_same_points_are_other_data(
+    sweep: Callable[..., Table], tmp_path: Path, train_set: Path
+) -> None:
+    sweep()
+    patches, inverted = open_patches(train_set), tmp_path / "elsewhere" / train_set.name
+    write_phototour(inverted, 255 - patches.patches, patches.point_id)
+    with pytest.raises(KeypatchError, match=r"holds a study on other patches called turned\..* use the same data, or"):
+        sweep(inverted)
+    path = tmp_path / "study" / "study.json"
+    value = json.loads(path.read_text())
+    del value["identity"]
+    path.write_text(json.dumps({**value, "format_number": 2}))
+    sweep(inverted)  # what a folder of before does not say is not compared
+    assert sweep(shutil.copytree(train_set, tmp_path / "copy" / train_set.name)).unfinished == ()
 
 
 def test_runs_are_scored_at_the_end_and_where_they_were_kept(sweep: Callable[..., Table], tmp_path: Path) -> None:
@@ -289,7 +307,7 @@ def test_a_part_of_the_points_is_held_out(sweep: Callable[..., Table], tmp_path:
     trained = left.point_id[left.classes().members]
     assert left.classes().count == 60
     assert not set(trained) & set(held.point_id)
-    with pytest.raises(KeypatchError, match=r"held_out = 0\.25, not None"):
+    with pytest.raises(KeypatchError, match=r"with held_out = 0\.25, not without it\. .* use the same value, or"):
         sweep()
     with pytest.raises(KeypatchError, match=r"held_out = 0\.25, not 0\.5"):
         sweep(held_out=0.5)

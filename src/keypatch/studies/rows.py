@@ -15,7 +15,7 @@ from keypatch.training import Recipe
 from keypatch.training.recipe import TRAINED
 from keypatch.training.recipe_files import recipe_from_toml
 
-STUDY = Format("keypatch-study", 2, "study")  # 1 held pairs, batch and settings of all rows in every study
+STUDY = Format("keypatch-study", 3, "study")  # 1 held pairs, batch and settings of every study, 2 no identity
 TRIAL = Format("keypatch-study-row", 3, "row of a study")  # 1 had no recipe_toml, 2 called its label "recipe"
 
 Scores = Mapping[str, float]  # under the names of result files

@@ -16,6 +16,7 @@ from keypatch.files import lock, write_json
 from keypatch.networks import choose_device
 from keypatch.patches import PatchSet, PatchSource
 from keypatch.patches.patch_set import JoinedSets
+from keypatch.patches.sources import identity_of
 from keypatch.progress import Callback, Progress
 from keypatch.provenance import provenance
 from keypatch.studies.cost import Cost, estimate
@@ -33,6 +34,7 @@ from keypatch.zoo import load
 
 SHARES = (0.25, 0.5, 0.75, 1.0)  # of the run, at which it is scored
 LONGEST_LABEL = 150  # bytes: a file name has room for 255, of which seed, ending and temporary names need some
+_OF_PATCHES = ("data_hash", "identity")  # in study.json; compared last, for they follow from other conditions
 _NO_FILE_NAME = re.compile(r'[/\\:*?"<>|\x00-\x1f]|^[. ]|[. ]$')
 
 
@@ -104,7 +106,9 @@ class StudyPlan:
         """What all rows of the folder have in common, as study.json holds it."""
         how = {name: getattr(self.conditions, name) for name in ("device", "precision", "compile", "threads")}
         data_hash = sha256(self.source.point_id.tobytes()).hexdigest()
-        return {"data": self.source.name.removesuffix(LEFT), **self.equal, "data_hash": data_hash, **how}
+        sets = self.source.sets if isinstance(self.source, JoinedSets) else (self.source,)
+        data = {"data_hash": data_hash, "identity": [identity_of(patches) for patches in sets]}
+        return {"data": self.source.name.removesuffix(LEFT), **self.equal, **data, **how}
 
     def begin(self) -> None:
         for folder in (self.rows_folder, self.folder / "runs"):
@@ -272,12 +276,19 @@ def _reached(file: Path, share: float) -> Milestone:
 def check_conditions(folder: Path, conditions: Mapping[str, Any]) -> None:
     """Rows may be added to a study, but only under the conditions of those it has."""
     before = {name: value for name, value in read_conditions(folder).items() if name not in STUDY.head()}
-    for name in dict.fromkeys([*before, *conditions]) if before else ():
-        if before.get(name) != conditions.get(name):
-            raise KeypatchError(
-                f"{folder} holds a study with {name} = {before.get(name)}, not {conditions.get(name)}. Rows must be "
-                "comparable: use the same value, or another folder with --out."
-            )
+    for name in sorted({**before, **conditions}, key=_OF_PATCHES.__contains__) if before else ():
+        there, now = before.get(name), conditions.get(name)
+        if there == now or (name == "identity" and there is None):  # of format 2
+            continue
+        if name in _OF_PATCHES:
+            other = f"on other patches called {before['data']}. Rows must be comparable: use the same data"
+        elif there is None:
+            other = f"without {name}, not with {name} = {now}. Rows must be comparable: leave it out"
+        elif now is None:
+            other = f"with {name} = {there}, not without it. Rows must be comparable: use the same value"
+        else:
+            other = f"with {name} = {there}, not {now}. Rows must be comparable: use the same value"
+        raise KeypatchError(f"{folder} holds a study {other}, or another folder with --out.")
 
 
 def check_feasible(recipes: Sequence[Recipe], source: PatchSource, conditions: Conditions) -> None:
