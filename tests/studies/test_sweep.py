@@ -16,11 +16,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from keypatch.errors import DataError, Interrupted, KeypatchError, RecipeError
-from keypatch.files import lock
+from keypatch.errors import DataError, Interrupted, KeypatchError, RecipeError, Taken
+from keypatch.files import lock, write_json
 from keypatch.patches import open_patches
 from keypatch.patches.phototour import find_pair_lists, write_phototour
 from keypatch.recipes import HARDNET, HYNET
+from keypatch.studies import study as engine
 from keypatch.studies.held_out import hold_out
 from keypatch.studies.study import Arm, run_study
 from keypatch.studies.sweep import Varied, label_of, parse_seeds, study_sweep, sweep_arms
@@ -245,6 +246,39 @@ def test_other_pixels_of_the_same_points_are_other_data(
     path.write_text(json.dumps({**value, "format_number": 2}))
     sweep(inverted)  # what a folder of before does not say is not compared
     assert sweep(shutil.copytree(train_set, tmp_path / "copy" / train_set.name)).unfinished == ()
+
+
+def test_of_processes_started_together_the_second_is_refused_under_other_conditions(
+    sweep: Callable[..., Table], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first writes study.json after the second has looked for one."""
+    first = {"format": "keypatch-study", "format_number": 3, "data": "another"}
+    original = engine.check_conditions
+
+    def check(folder: Path, conditions: Any) -> None:
+        original(folder, conditions)
+        if not (folder / "study.json").exists():
+            write_json(folder / "study.json", first)
+
+    monkeypatch.setattr(engine, "check_conditions", check)
+    with pytest.raises(KeypatchError, match="data = another, not turned"):
+        sweep(held_out=0.25)
+    assert json.loads((tmp_path / "study" / "study.json").read_text()) == first
+    assert not (tmp_path / "study" / "held-out").exists()
+
+
+def test_a_table_is_written_by_one_process_at_a_time(train_set: Path, small_set: Path, tmp_path: Path) -> None:
+    """From reading the rows on, so that none writes what it read before another wrote newer ones."""
+    pages = list[Table]()
+
+    def page(path: Path, table: Table) -> None:
+        with pytest.raises(Taken), lock(path.with_name(".study.lock"), "it"):
+            pass
+        pages.append(table)
+
+    arms = sweep_arms(["hardnet"], [], 128, THIN)
+    table = run_study(arms, train_set, tmp_path, EXACT, tests=[small_set], shares=(), page=page)
+    assert pages[-1] == table and len(pages) == 2
 
 
 def test_runs_are_scored_at_the_end_and_where_they_were_kept(sweep: Callable[..., Table], tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
@@ -110,11 +110,18 @@ class StudyPlan:
         data = {"data_hash": data_hash, "identity": [identity_of(patches) for patches in sets]}
         return {"data": self.source.name.removesuffix(LEFT), **self.equal, **data, **how}
 
+    def hold(self) -> AbstractContextManager[None]:
+        """For what all rows share, which takes a moment to write; other processes with this folder wait."""
+        return lock(self.folder / ".study.lock", f"The study {self.folder}", wait=True)
+
     def begin(self) -> None:
+        """Make the folder; of processes started together the first says under which conditions all compute."""
         for folder in (self.rows_folder, self.folder / "runs"):
             folder.mkdir(parents=True, exist_ok=True)
-        if not (self.folder / "study.json").exists():
-            write_json(self.folder / "study.json", {**STUDY.head(), **self.common()})
+        with self.hold():
+            if not (self.folder / "study.json").exists():
+                write_json(self.folder / "study.json", {**STUDY.head(), **self.common()})
+        check_conditions(self.folder, self.common())
 
 
 def run_study(
@@ -169,16 +176,18 @@ def run_study(
     milestones = tuple(sorted({*shares, 1.0}))
     plan = StudyPlan(folder, source, tuple(arms), tuple(seeds), opened, milestones, conditions, equal)
     check_conditions(folder, plan.common())
+    check_same_tests(opened, load_trials(folder))
+    trials = plan.trials()
+    planned = [plan.row(trial) for trial in trials]  # refuses a row of another recipe before training
+    if not dry:
+        plan.begin()
     if held is not None:
         validation = keep_held_out(folder / HELD_OUT, held, write=not dry)
         plan = replace(plan, tests=(*opened, TestData(HELD_OUT, validation)))
-    check_same_tests(opened if dry else plan.tests, load_trials(folder))  # a dry study writes no held-out set
-    trials = plan.trials()
-    planned = [plan.row(trial) for trial in trials]  # refuses a row of another recipe before training
     if dry:
         cost = _cost(plan, trials, planned, progress)
         return replace(read_table(folder, planned, [test.name for test in plan.tests]), cost=cost)
-    plan.begin()
+    check_same_tests(plan.tests, load_trials(folder))  # with the set held out, which a dry study does not write
     table = _write_table(plan, planned, page)
     for number, trial in enumerate(trials, start=1):
         progress.note(f"{trial.label}, seed {trial.recipe.seed} ({number} of {len(trials)})")
@@ -190,9 +199,10 @@ def run_study(
 
 
 def _write_table(plan: StudyPlan, planned: Sequence[Trial], page: Callable[[Path, Table], None]) -> Table:
-    table = read_table(plan.folder, planned, [test.name for test in plan.tests])
-    table.save(plan.folder / "table.json")
-    page(plan.folder / "table.md", table)
+    with plan.hold():  # from reading the rows on: the last table written has the newest of them
+        table = read_table(plan.folder, planned, [test.name for test in plan.tests])
+        table.save(plan.folder / "table.json")
+        page(plan.folder / "table.md", table)
     return table
 
 
