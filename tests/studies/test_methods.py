@@ -406,7 +406,7 @@ def test_a_test_set_without_pairs_and_two_of_one_name_are_refused(
             (tmp_path / "bare" / file.name).symlink_to(file)
     with pytest.raises(DataError, match="no pair list"):
         study(tests=[tmp_path / "bare"])
-    with pytest.raises(KeypatchError, match='test set "small" is given twice'):
+    with pytest.raises(KeypatchError, match='Two test sets are called "small"'):
         study(tests=[small_set, small_set])
 
 

@@ -347,6 +347,14 @@ def test_a_part_of_the_points_is_held_out(sweep: Callable[..., Table], tmp_path:
         sweep(held_out=0.5)
 
 
+def test_a_test_set_must_not_share_the_name_of_the_points_held_out(
+    sweep: Callable[..., Table], tmp_path: Path, small_set: Path
+) -> None:
+    with pytest.raises(KeypatchError, match='Two test sets are called "held-out"'):
+        sweep(tests=[shutil.copytree(small_set, tmp_path / "held-out")], held_out=0.25)
+    assert not (tmp_path / "study").exists()
+
+
 @pytest.mark.parametrize(
     ("share", "part"), [(0, "between 0 and 1"), (1.5, "between 0 and 1"), (0.001, "leaves 80 points")]
 )

@@ -118,14 +118,18 @@ def open_tests(
         find_strips(Path(hpatches), split or EVERY)
         name = Path(hpatches).resolve().name
         opened.append(TestData(name if split is None else f"{name}-{split}", Path(hpatches), split))
-    if twice := repeated([test.name for test in opened]):
-        raise KeypatchError(f'The test set "{twice}" is given twice, so scores would share a column. Rename one.')
     for test in opened:
         if any(test.is_of(patches) for patches in trained_on):
             raise KeypatchError(
                 f'"{test.name}" would be both trained and scored on. Score on other data, with --test or --hpatches.'
             )
     return tuple(opened)
+
+
+def check_names(tests: Sequence[str]) -> None:
+    """Of test sets, the one held out among them: scores stand in columns by these names."""
+    if twice := repeated(tests):
+        raise KeypatchError(f'Two test sets are called "{twice}", so their scores would share a column. Rename one.')
 
 
 def check_same_tests(tests: Sequence[TestData], rows: Sequence[Trial]) -> None:

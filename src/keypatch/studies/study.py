@@ -23,7 +23,7 @@ from keypatch.studies.cost import Cost, estimate
 from keypatch.studies.held_out import HELD_OUT, LEFT, hold_out, keep_held_out
 from keypatch.studies.page import write_study_page
 from keypatch.studies.rows import STUDY, Milestone, Trial, load_trial, load_trials, read_conditions
-from keypatch.studies.scoring import TestData, check_same_tests, open_tests, open_training, repeated
+from keypatch.studies.scoring import TestData, check_names, check_same_tests, open_tests, open_training, repeated
 from keypatch.studies.table import Table, read_table
 from keypatch.training import Recipe
 from keypatch.training.checkpoints import load_checkpoint, milestone_path
@@ -168,6 +168,7 @@ def run_study(
     source = whole = open_training(data, split)
     sets = whole.sets if isinstance(whole, JoinedSets) else [whole]
     opened = open_tests(tests, hpatches, sets, split) if tests or hpatches or held_out is None else ()
+    check_names([test.name for test in opened] + [HELD_OUT] * (held_out is not None))
     equal, held = dict(equal or {}), None
     if held_out is not None:
         source, held = hold_out(whole, held_out)
