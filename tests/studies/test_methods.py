@@ -154,6 +154,28 @@ def test_a_new_test_set_is_scored_from_the_kept_weights_without_training(
     assert (after["run"], after["provenance"]) == (before["run"], before["provenance"])
 
 
+def test_a_row_that_is_trained_again_has_scores_of_one_run(
+    study: Callable[..., Table], tmp_path: Path, small_set: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where the second run ended without a score, and the next call finds it at its end."""
+    study(recipes=["hardnet"])
+    before = json.loads(row_file(tmp_path, "hardnet-0").read_text())
+    shutil.rmtree(tmp_path / "study" / "runs" / "hardnet-0")
+    other = shutil.copytree(small_set, tmp_path / "other")
+    with monkeypatch.context() as context:
+        _unscorable(context, "other")
+        study(recipes=["hardnet"], tests=[other])
+    assert json.loads(row_file(tmp_path, "hardnet-0").read_text())["milestones"] == before["milestones"]
+    told = Told()
+    study(recipes=["hardnet"], tests=[other], progress=told)
+    assert "hardnet-0 was trained again: its scores of the earlier run are dropped." in told.said
+    row = json.loads(row_file(tmp_path, "hardnet-0").read_text())
+    card = json.loads((tmp_path / "study" / "runs" / "hardnet-0" / "card.json").read_text())
+    assert row["provenance"] == card["provenance"] != before["provenance"]
+    assert [list(each["scores"]) for each in row["milestones"]] == 4 * [["other"]]
+    assert list(row["tests"]) == ["other"]
+
+
 def test_a_fault_at_a_new_test_set_costs_none_of_the_older_scores(
     study: Callable[..., Table], tmp_path: Path, small_set: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -22,6 +22,7 @@ from keypatch.patches import open_patches
 from keypatch.patches.phototour import find_pair_lists, write_phototour
 from keypatch.recipes import HARDNET, HYNET
 from keypatch.studies import study as engine
+from keypatch.studies.cost import Pace
 from keypatch.studies.held_out import hold_out
 from keypatch.studies.study import Arm, run_study
 from keypatch.studies.sweep import Varied, label_of, parse_seeds, study_sweep, sweep_arms
@@ -403,6 +404,22 @@ def test_the_rates_of_finished_rows_are_taken_for_what_is_left(
         ("hardnet loss.margin=1", 1),
     ]
     assert cost.arms[0].rate == done.lines[0].rows[0].rate
+
+
+def test_a_run_at_its_end_costs_no_training(
+    sweep: Callable[..., Table], small_set: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sweep(vary=["loss.margin=1"], seeds=(0, 1))
+    shutil.rmtree(tmp_path / "study" / "runs" / "hardnet loss.margin=1-1")
+    other = shutil.copytree(small_set, tmp_path / "other")
+    monkeypatch.setattr("keypatch.studies.cost.time_describing", lambda *_: Pace(1.0, 1))
+    cost = sweep(vary=["loss.margin=1"], seeds=(0, 1), tests=[small_set, other], dry=True).cost
+    assert cost is not None
+    assert (cost.runs, cost.pairs) == (1, 128)
+    assert cost.arms[0].training_hours == pytest.approx(128 / cost.arms[0].rate / 3600)
+    assert cost.arms[0].scoring_hours == pytest.approx(
+        3 * len(open_patches(small_set)) / 3600
+    )  # one on one, one on both
 
 
 def test_a_dry_sweep_that_is_stopped_names_no_run(

@@ -19,7 +19,7 @@ from keypatch.patches.patch_set import JoinedSets
 from keypatch.patches.sources import identity_of
 from keypatch.progress import Callback, Progress
 from keypatch.provenance import provenance
-from keypatch.studies.cost import Cost, estimate
+from keypatch.studies.cost import Cost, Todo, estimate
 from keypatch.studies.held_out import HELD_OUT, LEFT, hold_out, keep_held_out
 from keypatch.studies.page import write_study_page
 from keypatch.studies.rows import STUDY, Milestone, Trial, load_trial, load_trials, read_conditions
@@ -208,11 +208,19 @@ def _write_table(plan: StudyPlan, planned: Sequence[Trial], page: Callable[[Path
 
 
 def _cost(plan: StudyPlan, trials: Sequence[Arm], rows: Sequence[Trial], progress: Progress) -> Cost:
-    missing = [
-        (trial.label, trial.recipe) for trial, row in zip(trials, rows, strict=True) if not plan.is_finished(row)
-    ]
-    scored = len(plan.shares) * sum(test.patches for test in plan.tests)
-    return estimate(missing, scored, load_trials(plan.folder), plan.source, plan.conditions, progress)
+    missing = list[Todo]()
+    for trial, row in zip(trials, rows, strict=True):
+        if plan.is_finished(row):
+            continue
+        trained = _is_at_its_end(plan.run_folder(trial), trial.recipe)
+        lacking = [
+            test.patches
+            for share in plan.shares
+            for test in plan.tests
+            if not trained or row.lacks(share, test.name)  # trained again, it is scored again
+        ]
+        missing.append(Todo(trial.label, trial.recipe, trained, sum(lacking)))
+    return estimate(missing, load_trials(plan.folder), plan.source, plan.conditions, progress)
 
 
 def _bring_forward(plan: StudyPlan, trial: Arm, progress: Progress) -> None:
@@ -242,17 +250,19 @@ def _bring_forward(plan: StudyPlan, trial: Arm, progress: Progress) -> None:
 
 
 def _trained(plan: StudyPlan, trial: Arm, row: Trial, progress: Progress) -> Trial:
-    """The row of a run at its end, trained up to there if it was not."""
+    """The row of a run at its end, trained up to there if it was not; without scores of another run."""
     folder = plan.run_folder(trial)
     if not _is_at_its_end(folder, trial.recipe):
         resume = folder if (folder / "recipe.toml").exists() else None
         conditions = replace(plan.conditions, keep=plan.shares)
         train(trial.recipe, plan.source, folder, conditions, resume=resume, progress=progress)
-    elif row.run:
-        return replace(row, failed="")
     card = json.loads((folder / "card.json").read_text(encoding="utf-8"))
+    if row.run and row.provenance == card["provenance"]:
+        return replace(row, failed="")
+    if row.milestones:
+        progress.note(f"{row.name} was trained again: its scores of the earlier run are dropped.")
     used = {name: card[name] for name in ("device", "precision", "threads")}
-    return replace(row, failed="", run=used, provenance=card["provenance"])
+    return replace(row, failed="", milestones=(), tests={}, seen={}, run=used, provenance=card["provenance"])
 
 
 def _is_at_its_end(run: Path, recipe: Recipe) -> bool:
