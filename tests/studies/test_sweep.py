@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +16,16 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from keypatch.benchmarks.contamination import Contamination, seen_patches
 from keypatch.errors import DataError, Interrupted, KeypatchError, RecipeError, Taken
 from keypatch.files import lock, write_json
 from keypatch.patches import open_patches
 from keypatch.patches.phototour import find_pair_lists, write_phototour
+from keypatch.patches.sources import TrainingSet, remember
 from keypatch.recipes import HARDNET, HYNET
 from keypatch.studies import study as engine
 from keypatch.studies.cost import Pace
-from keypatch.studies.held_out import hold_out
+from keypatch.studies.held_out import hold_out, keep_held_out
 from keypatch.studies.study import Arm, run_study
 from keypatch.studies.sweep import Varied, label_of, parse_seeds, study_sweep, sweep_arms
 from keypatch.studies.table import Table
@@ -56,6 +58,13 @@ def sweep(small_set: Path, train_set: Path, tmp_path: Path) -> Callable[..., Tab
         return study_sweep(recipes, data, conditions=replace(EXACT, **how), **{**usual, **changes})
 
     return call
+
+
+@dataclass(frozen=True)
+class Remembering:
+    """Of a describer what is asked about its training."""
+
+    training: tuple[TrainingSet, ...]
 
 
 def labels(recipes: list[Any], *vary: str, pairs: int | None = 1024, settings: tuple[str, ...] = ()) -> list[str]:
@@ -346,6 +355,19 @@ def test_a_part_of_the_points_is_held_out(sweep: Callable[..., Table], tmp_path:
         sweep()
     with pytest.raises(KeypatchError, match=r"held_out = 0\.25, not 0\.5"):
         sweep(held_out=0.5)
+
+
+def test_points_held_out_are_no_test_of_a_training_on_all_points(
+    sweep: Callable[..., Table], tmp_path: Path, train_set: Path
+) -> None:
+    left, held = hold_out(open_patches(train_set), 0.25)
+    place = keep_held_out(tmp_path / "points", held, write=True).folder
+    with pytest.raises(KeypatchError, match='"points" would be both trained and scored on'):
+        sweep(tests=[place])
+    assert not (tmp_path / "study").exists()
+    describer = Remembering(remember(open_patches(train_set)))
+    assert seen_patches(describer, open_patches(place)) == Contamination(1, 1, ("points",))
+    assert seen_patches(Remembering(remember(left)), open_patches(place)) is None  # trained without them
 
 
 def test_a_test_set_must_not_share_the_name_of_the_points_held_out(
