@@ -294,6 +294,14 @@ def _reached(file: Path, share: float) -> Milestone:
     return Milestone(share, checkpoint.step * checkpoint.recipe.sampler.pairs, checkpoint.seconds)
 
 
+def check_settings(settings: Sequence[str], options: Mapping[str, str], flag: str = "--set") -> None:
+    """RecipeError for "path=value" where the study itself sets the path; `options` says by path what to use instead."""
+    for setting in settings:
+        path = setting.partition("=")[0].strip()
+        if path in options:
+            raise RecipeError(f"{flag} {setting}: the study sets {path} itself. Use {options[path]}.")
+
+
 def check_conditions(folder: Path, conditions: Mapping[str, Any]) -> None:
     """Rows may be added to a study, but only under the conditions of those it has."""
     before = {name: value for name, value in read_conditions(folder).items() if name not in STUDY.head()}
