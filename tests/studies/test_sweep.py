@@ -88,6 +88,13 @@ def test_labels_do_not_depend_on_how_values_and_order_are_written() -> None:
     assert labels(["hardnet"], "pairs=1000000", pairs=None) == ["hardnet pairs=1000000"]
 
 
+def test_the_order_of_paths_does_not_split_a_curve() -> None:
+    paths = ("optimizer.lr=0.1", "loss.margin=1")
+    [one], [two] = (sweep_arms(["hardnet"], vary, 1024, ["sampler.pairs=32"]) for vary in (paths, paths[::-1]))
+    assert list(one.varied.items()) == list(two.varied.items()) == [("loss.margin", "1"), ("optimizer.lr", "0.1")]
+    assert one.label == two.label == "hardnet loss.margin=1 optimizer.lr=0.1"
+
+
 def test_the_fields_are_those_that_the_label_says() -> None:
     one, two = sweep_arms(["hynet"], ["loss.alpha=1,3"], 4096, ["optimizer.lr=0.5"])
     assert [arm.recipe.loss[0].alpha for arm in (one, two)] == [1.0, 3.0]

@@ -42,7 +42,8 @@ _NO_FILE_NAME = re.compile(r'[/\\:*?"<>|\x00-\x1f]|^[. ]|[. ]$')
 class Arm:
     """A recipe under a label, which names its rows and their files; budget and batch are the recipe's, seeds are not.
 
-    `varied` is what the label says, values by path of the recipe (`{"loss.alpha": "2"}`): tables and figures use it.
+    `varied` is what the label says, values by path of the recipe in alphabetical order (`{"loss.alpha": "2"}`):
+    tables and figures use it.
 
     Raises:
         RecipeError: the label cannot be a file name.

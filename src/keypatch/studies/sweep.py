@@ -163,7 +163,8 @@ def _arm(recipe: Recipe, values: dict[str, str], pairs: int | None, settings: Se
         changed = apply_changes(recipe, changes, TYPES)
     except RecipeError as error:
         raise RecipeError(f"{recipe.name}: {error}") from None
-    return Arm(label_of(f"{recipe.name} as published" if recipe.published else recipe.name, values), changed, values)
+    label = label_of(f"{recipe.name} as published" if recipe.published else recipe.name, values)
+    return Arm(label, changed, dict(sorted(values.items())))
 
 
 def label_of(recipe: str, varied: dict[str, str]) -> str:
