@@ -7,7 +7,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
 from pathlib import Path
@@ -42,9 +41,13 @@ EXACT = Conditions("cpu", "float32", "off", threads=1)
 class Told(Progress):
     def __init__(self) -> None:
         self.said: list[str] = []
+        self.counted: list[int] = []
 
     def note(self, message: str) -> None:
         self.said.append(message)
+
+    def count(self, done: int, total: int, unit: str, detail: str = "") -> None:
+        self.counted.append(done)
 
 
 @pytest.fixture(scope="module")
@@ -509,24 +512,34 @@ def test_ctrl_c_in_training_or_scoring_leaves_a_study_that_resumes_to_the_same_s
     assert _scores(stopped) == _scores(whole)
 
 
+DIES_AT_HALF = """
+import os, signal, sys
+import keypatch as kp
+from keypatch.training import loop
+
+def die_at_half(done, total, unit):
+    if done == 32 * 20:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+loop._LOG_SECONDS = 0.0  # every step is told
+data, test, out, *thin = sys.argv[1:]
+setup = kp.MethodsSetup(pairs=32 * 40, batch=32, settings=tuple(thin))
+conditions = kp.Conditions("cpu", "float32", "off", threads=1, checkpoint_seconds=0)
+kp.study_methods(data, setup, out, conditions, recipes=["hardnet"], tests=[test], progress=die_at_half)
+"""
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
 def test_a_killed_process_is_resumed(
     study: Callable[..., Table], tmp_path: Path, small_set: Path, train_set: Path
 ) -> None:
-    words = ["--data", train_set, "--test", small_set, "--out", tmp_path / "study", "--recipe", "hardnet"]
-    words += ["--pairs", 32 * 40, "--batch", 32, *(word for setting in THIN for word in ("--set", setting))]
-    words += ["--device", "cpu", "--precision", "float32", "--compile", "off", "--threads", 1]
-    command = [sys.executable, "-m", "keypatch", "study", "methods", *map(str, words)]
-    quarter = milestone_path(tmp_path / "study" / "runs" / "hardnet-0", 0.25)
-    with subprocess.Popen(command, env={**os.environ, "OMP_NUM_THREADS": "1"}, stderr=subprocess.PIPE) as process:
-        give_up = time.monotonic() + 300
-        while not quarter.exists() and process.poll() is None and time.monotonic() < give_up:
-            time.sleep(0.005)
-        process.kill()
-        _, errors = process.communicate()
-    assert process.returncode == -signal.SIGKILL, errors
+    command = [sys.executable, "-c", DIES_AT_HALF, train_set, small_set, tmp_path / "study", *THIN]
+    killed = subprocess.run(command, env={**os.environ, "OMP_NUM_THREADS": "1"}, capture_output=True, timeout=300)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
     assert not row_file(tmp_path, "hardnet-0").exists()
-    resumed = study(recipes=["hardnet"], pairs=32 * 40)
+    told = Told()
+    resumed = study(recipes=["hardnet"], pairs=32 * 40, progress=told)
+    assert told.counted[0] == 32 * 19, "the checkpoint before the step at which it was killed"
     whole = study(recipes=["hardnet"], pairs=32 * 40, out=tmp_path / "whole")
     assert _scores(resumed) == _scores(whole)
 

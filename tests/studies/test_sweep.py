@@ -6,7 +6,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -490,24 +489,38 @@ def test_arms_of_a_study_are_compared_by_their_labels(sweep: Callable[..., Table
         study_compare(tmp_path / "nowhere", "a", "b")
 
 
+DIES_IN_THE_SECOND_RUN = """
+import os, signal, sys
+import keypatch as kp
+from keypatch.training import loop
+
+halves = []
+
+def die_in_the_second(done, total, unit):
+    if done == 160:
+        halves.append(done)
+    if len(halves) == 2:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+loop._LOG_SECONDS = 0.0  # every step is told
+data, test, out, vary, *thin = sys.argv[1:]
+conditions = kp.Conditions("cpu", "float32", "off", threads=1, checkpoint_seconds=0)
+kp.study_sweep(["hardnet"], data, out, conditions, vary=[vary], pairs=320, seeds=(0, 1), settings=thin, tests=[test],
+    progress=die_in_the_second)
+"""
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
 def test_a_killed_sweep_resumes_to_the_same_table(
     sweep: Callable[..., Table], tmp_path: Path, small_set: Path, train_set: Path
 ) -> None:
-    words = ["hardnet", "--vary", *MARGINS, "--seeds", "0,1", "--data", train_set, "--test", small_set, "--pairs", 320]
-    words += [word for setting in THIN for word in ("--set", setting)]
-    words += ["--device", "cpu", "--precision", "float32", "--compile", "off", "--threads", 1]
-    command = [sys.executable, "-m", "keypatch", "study", "sweep", *map(str, words), "--out", str(tmp_path / "study")]
-    second = tmp_path / "study" / "runs" / "hardnet loss.margin=1-0" / "recipe.toml"
-    with subprocess.Popen(command, env={**os.environ, "OMP_NUM_THREADS": "1"}, stderr=subprocess.PIPE) as process:
-        give_up = time.monotonic() + 300
-        while not second.exists() and process.poll() is None and time.monotonic() < give_up:
-            time.sleep(0.005)
-        process.kill()
-        _, errors = process.communicate()
-    assert process.returncode == -signal.SIGKILL, errors
+    command = [sys.executable, "-c", DIES_IN_THE_SECOND_RUN, train_set, small_set, tmp_path / "study", *MARGINS, *THIN]
+    killed = subprocess.run(command, env={**os.environ, "OMP_NUM_THREADS": "1"}, capture_output=True, timeout=300)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
     assert len(list((tmp_path / "study" / "rows").glob("*.json"))) == 1
-    table = sweep(seeds=(0, 1), pairs=320)
+    counted = list[int]()
+    table = sweep(seeds=(0, 1), pairs=320, progress=lambda done, total, unit: counted.append(done))
+    assert counted[0] == 128, "the checkpoint before the step at which it was killed"
     whole = sweep(seeds=(0, 1), pairs=320, out=tmp_path / "whole")
     assert table.unfinished == ()
     assert scores_of(table) == scores_of(whole)
