@@ -100,9 +100,8 @@ class Trial:
         with reading(path, TRIAL.title, "Remove it and run the study again."):
             if "recipe" in value:  # of format 2
                 value["label"] = value.pop("recipe")
-            value["varied"] = dict(
-                sorted(value.get("varied", {}).items())
-            )  # some rows have the order they were typed in
+            # Rows of before have the paths in the order in which they were typed.
+            value["varied"] = dict(sorted(value.get("varied", {}).items()))
             milestones = tuple(_milestone(each) for each in value.pop("milestones"))
             row = cls(milestones=milestones, **value)
             safe_name(row.name, str(path))  # it names the file that the row is saved to
