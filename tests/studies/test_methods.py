@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from filelock import FileLock
 from PIL import Image
 
 from keypatch.errors import DataError, Interrupted, KeypatchError, RecipeError
@@ -356,16 +357,19 @@ def test_a_row_that_another_process_is_at_is_passed_over(study: Callable[..., Ta
     assert [row.name for row in table.unfinished] == ["hardnet-0"]
 
 
-def test_a_folder_that_cannot_be_locked_stops_the_study(
+def test_a_row_that_cannot_be_locked_stops_the_study(
     study: Callable[..., Table], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is no other process: no row could ever be written."""
+    """It is no other process: the row could never be written."""
     study(recipes=["sosnet"])
+    original = FileLock.acquire
 
-    def refuse(self: object) -> None:
-        raise OSError(errno.ENOLCK, "No locks available")
+    def refuse(self: FileLock) -> Any:
+        if self.lock_file.endswith(".hardnet-0.lock"):
+            raise OSError(errno.ENOLCK, "No locks available")
+        return original(self)
 
-    monkeypatch.setattr("filelock.FileLock.acquire", refuse)
+    monkeypatch.setattr(FileLock, "acquire", refuse)
     with pytest.raises(KeypatchError, match="cannot be locked: no locks available"):
         study()
 
