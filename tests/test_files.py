@@ -8,12 +8,13 @@ import re
 import struct
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
 from keypatch.cache import cache_folder
-from keypatch.errors import DataError, Interrupted, KeypatchError, MissingExtra, RecipeError
+from keypatch.errors import DataError, Interrupted, KeypatchError, MissingExtra, RecipeError, Taken
 from keypatch.files import (
     Format,
     csv_text,
@@ -165,7 +166,7 @@ def test_a_lock_is_exclusive_between_processes_and_ends_with_a_killed_one(tmp_pa
     )
     try:
         assert holder.stdout is not None and holder.stdout.readline() == "held\n"
-        with pytest.raises(KeypatchError, match="runs/a is being written by another process"), lock(path, "runs/a"):
+        with pytest.raises(Taken, match="runs/a is being written by another process"), lock(path, "runs/a"):
             pass
     finally:
         holder.kill()
@@ -178,8 +179,25 @@ def test_a_lock_is_exclusive_between_processes_and_ends_with_a_killed_one(tmp_pa
 
 def test_a_lock_in_a_missing_folder_is_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(KeypatchError, match="cannot be locked"), lock(tmp_path / "file" / "lock", "x"):
+    with pytest.raises(KeypatchError, match="cannot be locked") as told, lock(tmp_path / "file" / "lock", "x"):
         pass
+    assert not isinstance(told.value, Taken)
+
+
+def test_a_lock_is_waited_for_where_that_is_asked(tmp_path: Path) -> None:
+    order = list[str]()
+
+    def wait() -> None:
+        with lock(tmp_path / "lock", "x", wait=True):
+            order.append("second")
+
+    with lock(tmp_path / "lock", "x"):
+        second = threading.Thread(target=wait)
+        second.start()
+        second.join(timeout=0.1)
+        order.append("first")
+    second.join()
+    assert order == ["first", "second"]
 
 
 def test_the_cache_folder_is_the_chosen_one_or_the_users(monkeypatch: pytest.MonkeyPatch) -> None:

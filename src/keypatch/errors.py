@@ -20,6 +20,10 @@ class RecipeError(KeypatchError):
     """A recipe or a setting does not fit."""
 
 
+class Taken(KeypatchError):
+    """Another process is writing the same file or folder."""
+
+
 class MissingExtra(KeypatchError):
     """An optional package is not installed; the message names the extra."""
 

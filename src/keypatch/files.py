@@ -19,7 +19,7 @@ from typing import IO, Any, Literal, cast
 
 from filelock import FileLock, Timeout
 
-from keypatch.errors import DataError, Interrupted, KeypatchError, MissingExtra
+from keypatch.errors import DataError, Interrupted, KeypatchError, MissingExtra, Taken
 
 PARTIAL_SUFFIX = ".partial"
 SECONDS_UNTIL_ABANDONED = 3600  # a living writer touches its file many times a second
@@ -257,17 +257,20 @@ def hash_folder(paths: Iterable[Path]) -> str:
 
 
 @contextmanager
-def lock(path: Path, holder: str) -> Iterator[None]:
+def lock(path: Path, holder: str, wait: bool = False) -> Iterator[None]:
     """Holds the lock file `path`; the system frees it when the process ends, killed or not.
 
+    wait: until another process frees it; for what takes a moment.
+
     Raises:
-        KeypatchError: another process holds it; `holder` is what the message says is being written.
+        Taken: another process holds it; `holder` is what the message says is being written.
+        KeypatchError: it cannot be locked, as on a file system without locks.
     """
-    guard = FileLock(path, timeout=0)
+    guard = FileLock(path, timeout=-1 if wait else 0)
     try:
         guard.acquire()
     except Timeout as error:
-        raise KeypatchError(
+        raise Taken(
             f"{holder} is being written by another process. Wait until it finishes, or choose another folder."
         ) from error
     except OSError as error:
@@ -294,7 +297,7 @@ def hold_chosen_folder(folder: Path) -> Iterator[Path]:
     """A folder of the user's, made if it is not there, for this process alone.
 
     Raises:
-        KeypatchError: it cannot be made, or another process works in it.
+        KeypatchError: it cannot be made or locked; `Taken`, where another process works in it.
     """
     with lock(make_folder(folder) / LOCK, str(folder)):
         yield folder

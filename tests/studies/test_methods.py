@@ -1,12 +1,12 @@
 """The study itself on tiny data: equal conditions, what is finished stays, faults and stops cost nothing else."""
 
+import errno
 import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
 from pathlib import Path
@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from filelock import FileLock
 from PIL import Image
 
 from keypatch.errors import DataError, Interrupted, KeypatchError, RecipeError
@@ -41,9 +42,13 @@ EXACT = Conditions("cpu", "float32", "off", threads=1)
 class Told(Progress):
     def __init__(self) -> None:
         self.said: list[str] = []
+        self.counted: list[int] = []
 
     def note(self, message: str) -> None:
         self.said.append(message)
+
+    def count(self, done: int, total: int, unit: str, detail: str = "") -> None:
+        self.counted.append(done)
 
 
 @pytest.fixture(scope="module")
@@ -151,6 +156,28 @@ def test_a_new_test_set_is_scored_from_the_kept_weights_without_training(
     assert {column.test for column in table.columns} == {"small", "other"}
     after = json.loads(row_file(tmp_path, "hardnet-0").read_text())
     assert (after["run"], after["provenance"]) == (before["run"], before["provenance"])
+
+
+def test_a_row_that_is_trained_again_has_scores_of_one_run(
+    study: Callable[..., Table], tmp_path: Path, small_set: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where the second run ended without a score, and the next call finds it at its end."""
+    study(recipes=["hardnet"])
+    before = json.loads(row_file(tmp_path, "hardnet-0").read_text())
+    shutil.rmtree(tmp_path / "study" / "runs" / "hardnet-0")
+    other = shutil.copytree(small_set, tmp_path / "other")
+    with monkeypatch.context() as context:
+        _unscorable(context, "other")
+        study(recipes=["hardnet"], tests=[other])
+    assert json.loads(row_file(tmp_path, "hardnet-0").read_text())["milestones"] == before["milestones"]
+    told = Told()
+    study(recipes=["hardnet"], tests=[other], progress=told)
+    assert "hardnet-0 was trained again: its scores of the earlier run are dropped." in told.said
+    row = json.loads(row_file(tmp_path, "hardnet-0").read_text())
+    card = json.loads((tmp_path / "study" / "runs" / "hardnet-0" / "card.json").read_text())
+    assert row["provenance"] == card["provenance"] != before["provenance"]
+    assert [list(each["scores"]) for each in row["milestones"]] == 4 * [["other"]]
+    assert list(row["tests"]) == ["other"]
 
 
 def test_a_fault_at_a_new_test_set_costs_none_of_the_older_scores(
@@ -325,9 +352,26 @@ def test_a_row_that_another_process_is_at_is_passed_over(study: Callable[..., Ta
     told = Told()
     with lock(tmp_path / "study" / "rows" / ".hardnet-0.lock", "it"):
         table = study(progress=told)
-    assert any("hardnet-0 is being written by another process" in line for line in told.said)
+    assert "hardnet-0 is being written by another process. Continuing with the next row." in told.said
     assert [line.label for line in table.lines] == ["sosnet"]
     assert [row.name for row in table.unfinished] == ["hardnet-0"]
+
+
+def test_a_row_that_cannot_be_locked_stops_the_study(
+    study: Callable[..., Table], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is no other process: the row could never be written."""
+    study(recipes=["sosnet"])
+    original = FileLock.acquire
+
+    def refuse(self: FileLock) -> Any:
+        if self.lock_file.endswith(".hardnet-0.lock"):
+            raise OSError(errno.ENOLCK, "No locks available")
+        return original(self)
+
+    monkeypatch.setattr(FileLock, "acquire", refuse)
+    with pytest.raises(KeypatchError, match="cannot be locked: no locks available"):
+        study()
 
 
 def test_a_dry_study_trains_nothing_and_names_what_is_missing(study: Callable[..., Table], tmp_path: Path) -> None:
@@ -391,7 +435,7 @@ def test_a_test_set_without_pairs_and_two_of_one_name_are_refused(
             (tmp_path / "bare" / file.name).symlink_to(file)
     with pytest.raises(DataError, match="no pair list"):
         study(tests=[tmp_path / "bare"])
-    with pytest.raises(KeypatchError, match='test set "small" is given twice'):
+    with pytest.raises(KeypatchError, match='Two test sets are called "small"'):
         study(tests=[small_set, small_set])
 
 
@@ -472,24 +516,34 @@ def test_ctrl_c_in_training_or_scoring_leaves_a_study_that_resumes_to_the_same_s
     assert _scores(stopped) == _scores(whole)
 
 
+DIES_AT_HALF = """
+import os, signal, sys
+import keypatch as kp
+from keypatch.training import loop
+
+def die_at_half(done, total, unit):
+    if done == 32 * 20:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+loop._LOG_SECONDS = 0.0  # every step is told
+data, test, out, *thin = sys.argv[1:]
+setup = kp.MethodsSetup(pairs=32 * 40, batch=32, settings=tuple(thin))
+conditions = kp.Conditions("cpu", "float32", "off", threads=1, checkpoint_seconds=0)
+kp.study_methods(data, setup, out, conditions, recipes=["hardnet"], tests=[test], progress=die_at_half)
+"""
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
 def test_a_killed_process_is_resumed(
     study: Callable[..., Table], tmp_path: Path, small_set: Path, train_set: Path
 ) -> None:
-    words = ["--data", train_set, "--test", small_set, "--out", tmp_path / "study", "--recipe", "hardnet"]
-    words += ["--pairs", 32 * 40, "--batch", 32, *(word for setting in THIN for word in ("--set", setting))]
-    words += ["--device", "cpu", "--precision", "float32", "--compile", "off", "--threads", 1]
-    command = [sys.executable, "-m", "keypatch", "study", "methods", *map(str, words)]
-    quarter = milestone_path(tmp_path / "study" / "runs" / "hardnet-0", 0.25)
-    with subprocess.Popen(command, env={**os.environ, "OMP_NUM_THREADS": "1"}, stderr=subprocess.PIPE) as process:
-        give_up = time.monotonic() + 300
-        while not quarter.exists() and process.poll() is None and time.monotonic() < give_up:
-            time.sleep(0.005)
-        process.kill()
-        _, errors = process.communicate()
-    assert process.returncode == -signal.SIGKILL, errors
+    command = [sys.executable, "-c", DIES_AT_HALF, train_set, small_set, tmp_path / "study", *THIN]
+    killed = subprocess.run(command, env={**os.environ, "OMP_NUM_THREADS": "1"}, capture_output=True, timeout=300)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
     assert not row_file(tmp_path, "hardnet-0").exists()
-    resumed = study(recipes=["hardnet"], pairs=32 * 40)
+    told = Told()
+    resumed = study(recipes=["hardnet"], pairs=32 * 40, progress=told)
+    assert told.counted[0] == 32 * 19, "the checkpoint before the step at which it was killed"
     whole = study(recipes=["hardnet"], pairs=32 * 40, out=tmp_path / "whole")
     assert _scores(resumed) == _scores(whole)
 

@@ -64,6 +64,12 @@ def test_rows_are_found_by_name(tmp_path: Path) -> None:
     assert [each.name for each in load_trials(tmp_path)] == ["hynet-0", "hynet-1", "sosnet-0"]
 
 
+def test_a_row_with_its_paths_in_another_order_is_read_in_ours(tmp_path: Path) -> None:
+    """As rows were written in the order in which the paths were typed."""
+    replace(row(), varied={"optimizer.lr": "1", "loss.margin": "2"}).save(tmp_path)
+    assert list(Trial.load(tmp_path / "hynet-0.json").varied) == ["loss.margin", "optimizer.lr"]
+
+
 def test_a_row_of_format_2_calls_its_label_recipe(tmp_path: Path) -> None:
     row().save(tmp_path)
     value = {**json.loads((tmp_path / "hynet-0.json").read_text()), "format_number": 2}

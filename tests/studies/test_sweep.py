@@ -6,9 +6,8 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +15,16 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from keypatch.errors import DataError, Interrupted, KeypatchError, RecipeError
-from keypatch.files import lock
+from keypatch.benchmarks.contamination import Contamination, seen_patches
+from keypatch.errors import DataError, Interrupted, KeypatchError, RecipeError, Taken
+from keypatch.files import lock, write_json
 from keypatch.patches import open_patches
 from keypatch.patches.phototour import find_pair_lists, write_phototour
+from keypatch.patches.sources import TrainingSet, remember
 from keypatch.recipes import HARDNET, HYNET
-from keypatch.studies.held_out import hold_out
+from keypatch.studies import study as engine
+from keypatch.studies.cost import Pace
+from keypatch.studies.held_out import hold_out, keep_held_out
 from keypatch.studies.study import Arm, run_study
 from keypatch.studies.sweep import Varied, label_of, parse_seeds, study_sweep, sweep_arms
 from keypatch.studies.table import Table
@@ -56,6 +59,13 @@ def sweep(small_set: Path, train_set: Path, tmp_path: Path) -> Callable[..., Tab
     return call
 
 
+@dataclass(frozen=True)
+class Remembering:
+    """Of a describer what is asked about its training."""
+
+    training: tuple[TrainingSet, ...]
+
+
 def labels(recipes: list[Any], *vary: str, pairs: int | None = 1024, settings: tuple[str, ...] = ()) -> list[str]:
     return [arm.label for arm in sweep_arms(recipes, vary, pairs, (*settings, "sampler.pairs=32"))]
 
@@ -75,6 +85,13 @@ def test_labels_do_not_depend_on_how_values_and_order_are_written() -> None:
         labels(["hynet"], "optimizer.lr=0.1", "loss.alpha=2,1")
     )
     assert labels(["hardnet"], "pairs=1000000", pairs=None) == ["hardnet pairs=1000000"]
+
+
+def test_the_order_of_paths_does_not_split_a_curve() -> None:
+    paths = ("optimizer.lr=0.1", "loss.margin=1")
+    [one], [two] = (sweep_arms(["hardnet"], vary, 1024, ["sampler.pairs=32"]) for vary in (paths, paths[::-1]))
+    assert list(one.varied.items()) == list(two.varied.items()) == [("loss.margin", "1"), ("optimizer.lr", "0.1")]
+    assert one.label == two.label == "hardnet loss.margin=1 optimizer.lr=0.1"
 
 
 def test_the_fields_are_those_that_the_label_says() -> None:
@@ -149,7 +166,9 @@ def test_a_label_that_cannot_be_a_file_name_is_refused(label: str) -> None:
         (["loss.margin=1,,2"], {}, "expected PATH=V1,V2"),
         (["loss.margin"], {}, "expected PATH=V1,V2"),
         (["=1"], {}, "expected PATH=V1,V2"),
-        (["seed=1,2"], {}, "use --seeds"),
+        (["seed=1,2"], {}, r"^--vary seed=1,2: the study sets seed itself\. Use --seeds\.$"),
+        ([], {"settings": ["seed=5"]}, r"^--set seed=5: the study sets seed itself\. Use --seeds\.$"),
+        ([], {"settings": ["name = mine"]}, "^--set name = mine: .* Use recipes under their own names"),
         (["loss.margin=1", "loss.margin=2"], {}, "given twice"),
         (["optimizer.lr=1"], {"settings": ["optimizer.lr=2"]}, "contradict"),
         (["pairs=100,200"], {"pairs": 64}, "--pairs 64 contradicts"),
@@ -227,6 +246,57 @@ def test_data_and_conditions_must_be_the_same_in_a_folder(
         sweep(threads=2)
     with pytest.raises(KeypatchError, match="data = turned, not other"):
         sweep(shutil.copytree(train_set, tmp_path / "other"))
+    with pytest.raises(KeypatchError, match=r"without held_out, not with held_out = 0\.25\. .* leave it out, or"):
+        sweep(held_out=0.25)
+
+
+def test_other_pixels_of_the_same_points_are_other_data(
+    sweep: Callable[..., Table], tmp_path: Path, train_set: Path
+) -> None:
+    sweep()
+    patches, inverted = open_patches(train_set), tmp_path / "elsewhere" / train_set.name
+    write_phototour(inverted, 255 - patches.patches, patches.point_id)
+    with pytest.raises(KeypatchError, match=r"holds a study on other patches called turned\..* use the same data, or"):
+        sweep(inverted)
+    path = tmp_path / "study" / "study.json"
+    value = json.loads(path.read_text())
+    del value["identity"]
+    path.write_text(json.dumps({**value, "format_number": 2}))
+    sweep(inverted)  # what a folder of before does not say is not compared
+    assert sweep(shutil.copytree(train_set, tmp_path / "copy" / train_set.name)).unfinished == ()
+
+
+def test_of_processes_started_together_the_second_is_refused_under_other_conditions(
+    sweep: Callable[..., Table], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first writes study.json after the second has looked for one."""
+    first = {"format": "keypatch-study", "format_number": 3, "data": "another"}
+    original = engine.check_conditions
+
+    def check(folder: Path, conditions: Any) -> None:
+        original(folder, conditions)
+        if not (folder / "study.json").exists():
+            write_json(folder / "study.json", first)
+
+    monkeypatch.setattr(engine, "check_conditions", check)
+    with pytest.raises(KeypatchError, match="data = another, not turned"):
+        sweep(held_out=0.25)
+    assert json.loads((tmp_path / "study" / "study.json").read_text()) == first
+    assert not (tmp_path / "study" / "held-out").exists()
+
+
+def test_a_table_is_written_by_one_process_at_a_time(train_set: Path, small_set: Path, tmp_path: Path) -> None:
+    """From reading the rows on, so that none writes what it read before another wrote newer ones."""
+    pages = list[Table]()
+
+    def page(path: Path, table: Table) -> None:
+        with pytest.raises(Taken), lock(path.with_name(".study.lock"), "it"):
+            pass
+        pages.append(table)
+
+    arms = sweep_arms(["hardnet"], [], 128, THIN)
+    table = run_study(arms, train_set, tmp_path, EXACT, tests=[small_set], shares=(), page=page)
+    assert pages[-1] == table and len(pages) == 2
 
 
 def test_runs_are_scored_at_the_end_and_where_they_were_kept(sweep: Callable[..., Table], tmp_path: Path) -> None:
@@ -289,10 +359,31 @@ def test_a_part_of_the_points_is_held_out(sweep: Callable[..., Table], tmp_path:
     trained = left.point_id[left.classes().members]
     assert left.classes().count == 60
     assert not set(trained) & set(held.point_id)
-    with pytest.raises(KeypatchError, match=r"held_out = 0\.25, not None"):
+    with pytest.raises(KeypatchError, match=r"with held_out = 0\.25, not without it\. .* use the same value, or"):
         sweep()
     with pytest.raises(KeypatchError, match=r"held_out = 0\.25, not 0\.5"):
         sweep(held_out=0.5)
+
+
+def test_points_held_out_are_no_test_of_a_training_on_all_points(
+    sweep: Callable[..., Table], tmp_path: Path, train_set: Path
+) -> None:
+    left, held = hold_out(open_patches(train_set), 0.25)
+    place = keep_held_out(tmp_path / "points", held, write=True).folder
+    with pytest.raises(KeypatchError, match='"points" would be both trained and scored on'):
+        sweep(tests=[place])
+    assert not (tmp_path / "study").exists()
+    describer = Remembering(remember(open_patches(train_set)))
+    assert seen_patches(describer, open_patches(place)) == Contamination(1, 1, ("points",))
+    assert seen_patches(Remembering(remember(left)), open_patches(place)) is None  # trained without them
+
+
+def test_a_test_set_must_not_share_the_name_of_the_points_held_out(
+    sweep: Callable[..., Table], tmp_path: Path, small_set: Path
+) -> None:
+    with pytest.raises(KeypatchError, match='Two test sets are called "held-out"'):
+        sweep(tests=[shutil.copytree(small_set, tmp_path / "held-out")], held_out=0.25)
+    assert not (tmp_path / "study").exists()
 
 
 @pytest.mark.parametrize(
@@ -345,6 +436,22 @@ def test_the_rates_of_finished_rows_are_taken_for_what_is_left(
     assert cost.arms[0].rate == done.lines[0].rows[0].rate
 
 
+def test_a_run_at_its_end_costs_no_training(
+    sweep: Callable[..., Table], small_set: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sweep(vary=["loss.margin=1"], seeds=(0, 1))
+    shutil.rmtree(tmp_path / "study" / "runs" / "hardnet loss.margin=1-1")
+    other = shutil.copytree(small_set, tmp_path / "other")
+    monkeypatch.setattr("keypatch.studies.cost.time_describing", lambda *_: Pace(1.0, 1))
+    cost = sweep(vary=["loss.margin=1"], seeds=(0, 1), tests=[small_set, other], dry=True).cost
+    assert cost is not None
+    assert (cost.runs, cost.pairs) == (1, 128)
+    assert cost.arms[0].training_hours == pytest.approx(128 / cost.arms[0].rate / 3600)
+    assert cost.arms[0].scoring_hours == pytest.approx(
+        3 * len(open_patches(small_set)) / 3600
+    )  # one on one, one on both
+
+
 def test_a_dry_sweep_that_is_stopped_names_no_run(
     sweep: Callable[..., Table], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -382,24 +489,38 @@ def test_arms_of_a_study_are_compared_by_their_labels(sweep: Callable[..., Table
         study_compare(tmp_path / "nowhere", "a", "b")
 
 
+DIES_IN_THE_SECOND_RUN = """
+import os, signal, sys
+import keypatch as kp
+from keypatch.training import loop
+
+halves = []
+
+def die_in_the_second(done, total, unit):
+    if done == 160:
+        halves.append(done)
+    if len(halves) == 2:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+loop._LOG_SECONDS = 0.0  # every step is told
+data, test, out, vary, *thin = sys.argv[1:]
+conditions = kp.Conditions("cpu", "float32", "off", threads=1, checkpoint_seconds=0)
+kp.study_sweep(["hardnet"], data, out, conditions, vary=[vary], pairs=320, seeds=(0, 1), settings=thin, tests=[test],
+    progress=die_in_the_second)
+"""
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
 def test_a_killed_sweep_resumes_to_the_same_table(
     sweep: Callable[..., Table], tmp_path: Path, small_set: Path, train_set: Path
 ) -> None:
-    words = ["hardnet", "--vary", *MARGINS, "--seeds", "0,1", "--data", train_set, "--test", small_set, "--pairs", 320]
-    words += [word for setting in THIN for word in ("--set", setting)]
-    words += ["--device", "cpu", "--precision", "float32", "--compile", "off", "--threads", 1]
-    command = [sys.executable, "-m", "keypatch", "study", "sweep", *map(str, words), "--out", str(tmp_path / "study")]
-    second = tmp_path / "study" / "runs" / "hardnet loss.margin=1-0" / "recipe.toml"
-    with subprocess.Popen(command, env={**os.environ, "OMP_NUM_THREADS": "1"}, stderr=subprocess.PIPE) as process:
-        give_up = time.monotonic() + 300
-        while not second.exists() and process.poll() is None and time.monotonic() < give_up:
-            time.sleep(0.005)
-        process.kill()
-        _, errors = process.communicate()
-    assert process.returncode == -signal.SIGKILL, errors
+    command = [sys.executable, "-c", DIES_IN_THE_SECOND_RUN, train_set, small_set, tmp_path / "study", *MARGINS, *THIN]
+    killed = subprocess.run(command, env={**os.environ, "OMP_NUM_THREADS": "1"}, capture_output=True, timeout=300)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
     assert len(list((tmp_path / "study" / "rows").glob("*.json"))) == 1
-    table = sweep(seeds=(0, 1), pairs=320)
+    counted = list[int]()
+    table = sweep(seeds=(0, 1), pairs=320, progress=lambda done, total, unit: counted.append(done))
+    assert counted[0] == 128, "the checkpoint before the step at which it was killed"
     whole = sweep(seeds=(0, 1), pairs=320, out=tmp_path / "whole")
     assert table.unfinished == ()
     assert scores_of(table) == scores_of(whole)

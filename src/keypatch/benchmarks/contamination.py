@@ -9,7 +9,15 @@ from keypatch.describers.protocol import HasTraining
 from keypatch.images import Photo
 from keypatch.patches.fingerprints import same_images
 from keypatch.patches.patch_set import PatchSet
-from keypatch.patches.sources import Source, TrainingSet, find_sources, identity_of, sources_of, sources_of_strips
+from keypatch.patches.sources import (
+    DRAWN_FROM,
+    Source,
+    TrainingSet,
+    find_sources,
+    identity_of,
+    sources_of,
+    sources_of_strips,
+)
 
 SHOWN = 5  # names that a result keeps
 MARK = "\N{DAGGER}"
@@ -67,12 +75,15 @@ def seen_strips(source: object, folder: Path, sequences: Sequence[str]) -> Conta
 
 
 def seen_patches(source: object, patches: PatchSet) -> Contamination | None:
-    """Of the images a patch set was cut from; all of them, where the set itself was trained on. None as above."""
+    """Of the images a patch set was cut from; all of them, where it or what it was drawn from was trained on.
+
+    None as above.
+    """
     training = _training(source)
     if not training:
         return None
     sources = sources_of(patches)
-    if identity_of(patches) in {each.identity for each in training}:
+    if {identity_of(patches), patches.card.get(DRAWN_FROM)} & {each.identity for each in training}:
         names = [each.name for each in sources] or [patches.name]
         return Contamination(len(names), len(names), tuple(names[:SHOWN]))
     trained = [each for known in training for each in known.sources]

@@ -212,7 +212,7 @@ def _print_study(table: "Table", lines: "Sequence[Line]") -> None:
         console.print(f"{row.name}: {why(row)}")
     if table.cost is not None:
         costs = [
-            [arm.label, f"{arm.runs:,}", f"{arm.pairs:,}", f"{arm.rate:,.0f}", f"{arm.hours:.2f}"]
+            [arm.label, f"{arm.runs:,}", f"{arm.pairs:,}", f"{arm.rate:,.0f}" if arm.runs else "-", f"{arm.hours:.2f}"]
             for arm in table.cost.arms
         ]
         if costs:

@@ -15,6 +15,7 @@ from keypatch.patches.hpatches import SEQUENCES
 from keypatch.patches.patch_set import JoinedSets, PatchSet, PatchSource, read_set_card
 
 SOURCES = "sources"  # of a card
+DRAWN_FROM = "drawn_from"  # of a card: the `identity_of` the set whose points these are some of
 _LOOKED_AT = 1000  # patches of a set, which tell it from all others
 
 

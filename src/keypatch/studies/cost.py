@@ -1,5 +1,6 @@
 """What a study will cost, before it is started: runs, pairs and core-hours, at rates that rows or a few steps show."""
 
+import math
 import tempfile
 import time
 from collections.abc import Sequence
@@ -29,9 +30,9 @@ class ArmCost:
     """What is still to be done for an arm; hours of one core, or of one GPU."""
 
     label: str
-    runs: int
+    runs: int  # to be trained; those at their end are only scored
     pairs: int  # of all runs
-    rate: float  # pairs per second of training
+    rate: float  # pairs per second of training; nan where it is not known and nothing is trained
     training_hours: float
     scoring_hours: float
 
@@ -65,6 +66,16 @@ class Cost:
         return f"{self.runs:,} run{'s' * (self.runs != 1)}, {self.pairs:,} pairs, about {hours}."
 
 
+@dataclass(frozen=True)
+class Todo:
+    """What a row still lacks."""
+
+    label: str
+    recipe: Recipe
+    trained: bool  # its run is at its end
+    patches: int  # to be described for its scores
+
+
 _TIMED: dict[tuple[str, int, Conditions], "Pace"] = {}  # in this process, by kind, side of the patches and conditions
 
 
@@ -80,14 +91,13 @@ class Pace:
 
 
 def estimate(
-    missing: Sequence[tuple[str, Recipe]],
-    scored: int,
+    missing: Sequence[Todo],
     rows: Sequence[Trial],
     source: PatchSet | JoinedSets,
     conditions: Conditions,
     progress: Progress,
 ) -> Cost:
-    """Of rows that are missing (label and recipe), each of which describes `scored` patches of test sets.
+    """Of rows that are not finished.
 
     Finished `rows` say how fast a training is; what they do not is timed, once for all that must take as long.
     """
@@ -95,11 +105,12 @@ def estimate(
     training = {kind_of(recipe): Pace(row.rate, row.run.get("threads", 1)) for row, recipe in known if recipe}
     describing = dict[str, Pace]()
     arms = []
-    for label in dict.fromkeys(label for label, _ in missing):
-        recipes = [recipe for each, recipe in missing if each == label]
-        first, pairs = recipes[0], sum(recipe.pairs for recipe in recipes)
+    for label in dict.fromkeys(each.label for each in missing):
+        rows_of_arm = [each for each in missing if each.label == label]
+        runs = [each.recipe for each in rows_of_arm if not each.trained]
+        first, pairs = rows_of_arm[0].recipe, sum(recipe.pairs for recipe in runs)
         kind, network = kind_of(first), repr(first.network)
-        if kind not in training:
+        if runs and kind not in training:
             timed = (kind, source.side, conditions)
             if timed not in _TIMED:
                 progress.note(f"Timing {label}")
@@ -107,8 +118,10 @@ def estimate(
             training[kind] = _TIMED[timed]
         if network not in describing:
             describing[network] = time_describing(first, source, conditions)
-        hours = training[kind].hours(pairs), describing[network].hours(len(recipes) * scored)
-        arms.append(ArmCost(label, len(recipes), pairs, training[kind].rate, *hours))
+        pace = training.get(kind, Pace(math.nan, 1))
+        hours = pace.hours(pairs) if runs else 0.0
+        scoring = describing[network].hours(sum(each.patches for each in rows_of_arm))
+        arms.append(ArmCost(label, len(runs), pairs, pace.rate, hours, scoring))
     return Cost(tuple(arms))
 
 

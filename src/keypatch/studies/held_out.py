@@ -11,7 +11,7 @@ from keypatch.patches import PatchSet, open_patches
 from keypatch.patches.pair_lists import draw_pair_lists
 from keypatch.patches.patch_set import JoinedSets
 from keypatch.patches.phototour import PATCH_SIDE, write_phototour
-from keypatch.patches.sources import SOURCES
+from keypatch.patches.sources import DRAWN_FROM, SOURCES, identity_of
 
 HELD_OUT = "held-out"
 LEFT = f" without {HELD_OUT}"  # of the name of what is left
@@ -47,7 +47,8 @@ def hold_out(source: PatchSet | JoinedSets, share: float) -> tuple[PatchSet, Pat
     alone = source.point_id.copy()
     alone[held] = points.max() + 1 + np.arange(held.sum())
     images = None if source.image_id is None else source.image_id[held]
-    card = {"about": f"a share of {share:g} of the points of {source.name}, drawn with seed {SEED}"}
+    about = f"a share of {share:g} of the points of {source.name}, drawn with seed {SEED}"
+    card = {"about": about, DRAWN_FROM: identity_of(source)}
     card |= {SOURCES: source.card[SOURCES]} if SOURCES in source.card else {}
     return (
         replace(source, name=f"{source.name}{LEFT}", point_id=alone),

@@ -12,13 +12,13 @@ from keypatch.recipes import PUBLISHED, RECIPES, as_published, find_recipe
 from keypatch.settings import apply_settings, option
 from keypatch.studies.figure import draw_curves
 from keypatch.studies.page import write_methods_page
-from keypatch.studies.study import Arm, draw_figure, run_study
+from keypatch.studies.study import Arm, check_settings, draw_figure, run_study
 from keypatch.studies.table import Table
 from keypatch.training import Recipe
 from keypatch.training.conditions import Conditions
 from keypatch.training.recipe import TYPES
 
-OPTIONS = {"pairs": "--pairs", "seed": "--seed", "sampler.pairs": "--batch"}  # what the setup says, not --set
+OPTIONS = {"pairs": "--pairs", "seed": "--seed", "sampler.pairs": "--batch"}  # what to use instead of --set
 
 
 @dataclass(frozen=True)
@@ -40,10 +40,7 @@ class MethodsSetup:
     def __post_init__(self) -> None:
         if not self.seeds or min(self.seeds) < 0:
             raise KeypatchError(f"--seed {' '.join(map(str, self.seeds))}: give one or more non-negative integers.")
-        for setting in self.settings:
-            path = setting.partition("=")[0].strip()
-            if path in OPTIONS:
-                raise RecipeError(f"--set {setting}: this is the same for all recipes of a study. Use {OPTIONS[path]}.")
+        check_settings(self.settings, OPTIONS)
 
 
 def study_methods(

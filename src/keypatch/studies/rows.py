@@ -15,7 +15,7 @@ from keypatch.training import Recipe
 from keypatch.training.recipe import TRAINED
 from keypatch.training.recipe_files import recipe_from_toml
 
-STUDY = Format("keypatch-study", 2, "study")  # 1 held pairs, batch and settings of all rows in every study
+STUDY = Format("keypatch-study", 3, "study")  # 1 held pairs, batch and settings of every study, 2 no identity
 TRIAL = Format("keypatch-study-row", 3, "row of a study")  # 1 had no recipe_toml, 2 called its label "recipe"
 
 Scores = Mapping[str, float]  # under the names of result files
@@ -100,6 +100,8 @@ class Trial:
         with reading(path, TRIAL.title, "Remove it and run the study again."):
             if "recipe" in value:  # of format 2
                 value["label"] = value.pop("recipe")
+            # Rows of before have the paths in the order in which they were typed.
+            value["varied"] = dict(sorted(value.get("varied", {}).items()))
             milestones = tuple(_milestone(each) for each in value.pop("milestones"))
             row = cls(milestones=milestones, **value)
             safe_name(row.name, str(path))  # it names the file that the row is saved to

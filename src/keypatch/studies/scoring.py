@@ -19,7 +19,7 @@ from keypatch.patches.hpatches import SEQUENCES, STRIPS
 from keypatch.patches.layouts import EMBEDDED, find_layout
 from keypatch.patches.patch_set import JoinedSets
 from keypatch.patches.phototour import find_pair_lists
-from keypatch.patches.sources import identity_of
+from keypatch.patches.sources import DRAWN_FROM, identity_of
 from keypatch.studies.rows import Trial
 
 EMBEDDED_TEST = "embedded-test"
@@ -63,14 +63,17 @@ class TestData:
         return len(STRIPS) * sum(find_strips(self.data, self.split or EVERY).counts)
 
     def is_of(self, patches: PatchSet) -> bool:
-        """Whether these are patches of that set: its folder, or a copy of it; of strips, whether any sequence is."""
+        """Whether these are patches of that set: its folder, a copy of it, or what its points were drawn from.
+
+        Of strips, whether any sequence is.
+        """
         if isinstance(self.data, Path):
             sequences = patches.card.get(SEQUENCES, ()) if patches.folder else ()
             own = find_strips(self.data, self.split or EVERY).names
             return bool(_strip_hashes(self.data, own) & _strip_hashes(patches.folder or Path(), sequences))
         place = patches.folder.resolve() if patches.folder else None
         same_place = self.data.folder is not None and self.data.folder.resolve() == place
-        return same_place or identity_of(self.data) == identity_of(patches)
+        return same_place or identity_of(patches) in (identity_of(self.data), self.data.card.get(DRAWN_FROM))
 
 
 def _strip_hashes(folder: Path, sequences: Sequence[str]) -> set[str]:
@@ -118,14 +121,18 @@ def open_tests(
         find_strips(Path(hpatches), split or EVERY)
         name = Path(hpatches).resolve().name
         opened.append(TestData(name if split is None else f"{name}-{split}", Path(hpatches), split))
-    if twice := repeated([test.name for test in opened]):
-        raise KeypatchError(f'The test set "{twice}" is given twice, so scores would share a column. Rename one.')
     for test in opened:
         if any(test.is_of(patches) for patches in trained_on):
             raise KeypatchError(
                 f'"{test.name}" would be both trained and scored on. Score on other data, with --test or --hpatches.'
             )
     return tuple(opened)
+
+
+def check_names(tests: Sequence[str]) -> None:
+    """Of test sets, the one held out among them: scores stand in columns by these names."""
+    if twice := repeated(tests):
+        raise KeypatchError(f'Two test sets are called "{twice}", so their scores would share a column. Rename one.')
 
 
 def check_same_tests(tests: Sequence[TestData], rows: Sequence[Trial]) -> None:

@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
@@ -11,18 +11,19 @@ from typing import Any
 
 from keypatch.benchmarks.evaluation import scoring_precision
 from keypatch.commands.train import Data, train
-from keypatch.errors import Interrupted, KeypatchError, MissingExtra, RecipeError
+from keypatch.errors import Interrupted, KeypatchError, MissingExtra, RecipeError, Taken
 from keypatch.files import lock, write_json
 from keypatch.networks import choose_device
 from keypatch.patches import PatchSet, PatchSource
 from keypatch.patches.patch_set import JoinedSets
+from keypatch.patches.sources import identity_of
 from keypatch.progress import Callback, Progress
 from keypatch.provenance import provenance
-from keypatch.studies.cost import Cost, estimate
+from keypatch.studies.cost import Cost, Todo, estimate
 from keypatch.studies.held_out import HELD_OUT, LEFT, hold_out, keep_held_out
 from keypatch.studies.page import write_study_page
 from keypatch.studies.rows import STUDY, Milestone, Trial, load_trial, load_trials, read_conditions
-from keypatch.studies.scoring import TestData, check_same_tests, open_tests, open_training, repeated
+from keypatch.studies.scoring import TestData, check_names, check_same_tests, open_tests, open_training, repeated
 from keypatch.studies.table import Table, read_table
 from keypatch.training import Recipe
 from keypatch.training.checkpoints import load_checkpoint, milestone_path
@@ -33,6 +34,7 @@ from keypatch.zoo import load
 
 SHARES = (0.25, 0.5, 0.75, 1.0)  # of the run, at which it is scored
 LONGEST_LABEL = 150  # bytes: a file name has room for 255, of which seed, ending and temporary names need some
+_OF_PATCHES = ("data_hash", "identity")  # in study.json; compared last, for they follow from other conditions
 _NO_FILE_NAME = re.compile(r'[/\\:*?"<>|\x00-\x1f]|^[. ]|[. ]$')
 
 
@@ -40,7 +42,8 @@ _NO_FILE_NAME = re.compile(r'[/\\:*?"<>|\x00-\x1f]|^[. ]|[. ]$')
 class Arm:
     """A recipe under a label, which names its rows and their files; budget and batch are the recipe's, seeds are not.
 
-    `varied` is what the label says, values by path of the recipe (`{"loss.alpha": "2"}`): tables and figures use it.
+    `varied` is what the label says, values by path of the recipe in alphabetical order (`{"loss.alpha": "2"}`):
+    tables and figures use it.
 
     Raises:
         RecipeError: the label cannot be a file name.
@@ -104,13 +107,22 @@ class StudyPlan:
         """What all rows of the folder have in common, as study.json holds it."""
         how = {name: getattr(self.conditions, name) for name in ("device", "precision", "compile", "threads")}
         data_hash = sha256(self.source.point_id.tobytes()).hexdigest()
-        return {"data": self.source.name.removesuffix(LEFT), **self.equal, "data_hash": data_hash, **how}
+        sets = self.source.sets if isinstance(self.source, JoinedSets) else (self.source,)
+        data = {"data_hash": data_hash, "identity": [identity_of(patches) for patches in sets]}
+        return {"data": self.source.name.removesuffix(LEFT), **self.equal, **data, **how}
+
+    def hold(self) -> AbstractContextManager[None]:
+        """For what all rows share, which takes a moment to write; other processes with this folder wait."""
+        return lock(self.folder / ".study.lock", f"The study {self.folder}", wait=True)
 
     def begin(self) -> None:
+        """Make the folder; of processes started together the first says under which conditions all compute."""
         for folder in (self.rows_folder, self.folder / "runs"):
             folder.mkdir(parents=True, exist_ok=True)
-        if not (self.folder / "study.json").exists():
-            write_json(self.folder / "study.json", {**STUDY.head(), **self.common()})
+        with self.hold():
+            if not (self.folder / "study.json").exists():
+                write_json(self.folder / "study.json", {**STUDY.head(), **self.common()})
+        check_conditions(self.folder, self.common())
 
 
 def run_study(
@@ -157,6 +169,7 @@ def run_study(
     source = whole = open_training(data, split)
     sets = whole.sets if isinstance(whole, JoinedSets) else [whole]
     opened = open_tests(tests, hpatches, sets, split) if tests or hpatches or held_out is None else ()
+    check_names([test.name for test in opened] + [HELD_OUT] * (held_out is not None))
     equal, held = dict(equal or {}), None
     if held_out is not None:
         source, held = hold_out(whole, held_out)
@@ -165,16 +178,18 @@ def run_study(
     milestones = tuple(sorted({*shares, 1.0}))
     plan = StudyPlan(folder, source, tuple(arms), tuple(seeds), opened, milestones, conditions, equal)
     check_conditions(folder, plan.common())
+    check_same_tests(opened, load_trials(folder))
+    trials = plan.trials()
+    planned = [plan.row(trial) for trial in trials]  # refuses a row of another recipe before training
+    if not dry:
+        plan.begin()
     if held is not None:
         validation = keep_held_out(folder / HELD_OUT, held, write=not dry)
         plan = replace(plan, tests=(*opened, TestData(HELD_OUT, validation)))
-    check_same_tests(opened if dry else plan.tests, load_trials(folder))  # a dry study writes no held-out set
-    trials = plan.trials()
-    planned = [plan.row(trial) for trial in trials]  # refuses a row of another recipe before training
     if dry:
         cost = _cost(plan, trials, planned, progress)
         return replace(read_table(folder, planned, [test.name for test in plan.tests]), cost=cost)
-    plan.begin()
+    check_same_tests(plan.tests, load_trials(folder))  # with the set held out, which a dry study does not write
     table = _write_table(plan, planned, page)
     for number, trial in enumerate(trials, start=1):
         progress.note(f"{trial.label}, seed {trial.recipe.seed} ({number} of {len(trials)})")
@@ -186,18 +201,27 @@ def run_study(
 
 
 def _write_table(plan: StudyPlan, planned: Sequence[Trial], page: Callable[[Path, Table], None]) -> Table:
-    table = read_table(plan.folder, planned, [test.name for test in plan.tests])
-    table.save(plan.folder / "table.json")
-    page(plan.folder / "table.md", table)
+    with plan.hold():  # from reading the rows on: the last table written has the newest of them
+        table = read_table(plan.folder, planned, [test.name for test in plan.tests])
+        table.save(plan.folder / "table.json")
+        page(plan.folder / "table.md", table)
     return table
 
 
 def _cost(plan: StudyPlan, trials: Sequence[Arm], rows: Sequence[Trial], progress: Progress) -> Cost:
-    missing = [
-        (trial.label, trial.recipe) for trial, row in zip(trials, rows, strict=True) if not plan.is_finished(row)
-    ]
-    scored = len(plan.shares) * sum(test.patches for test in plan.tests)
-    return estimate(missing, scored, load_trials(plan.folder), plan.source, plan.conditions, progress)
+    missing = list[Todo]()
+    for trial, row in zip(trials, rows, strict=True):
+        if plan.is_finished(row):
+            continue
+        trained = _is_at_its_end(plan.run_folder(trial), trial.recipe)
+        lacking = [
+            test.patches
+            for share in plan.shares
+            for test in plan.tests
+            if not trained or row.lacks(share, test.name)  # trained again, it is scored again
+        ]
+        missing.append(Todo(trial.label, trial.recipe, trained, sum(lacking)))
+    return estimate(missing, load_trials(plan.folder), plan.source, plan.conditions, progress)
 
 
 def _bring_forward(plan: StudyPlan, trial: Arm, progress: Progress) -> None:
@@ -206,8 +230,8 @@ def _bring_forward(plan: StudyPlan, trial: Arm, progress: Progress) -> None:
     with ExitStack() as held:
         try:
             held.enter_context(lock(plan.rows_folder / f".{name}.lock", f"The row {name}"))
-        except KeypatchError as taken:
-            progress.note(f"{taken} Continuing with the next.")
+        except Taken:
+            progress.note(f"{name} is being written by another process. Continuing with the next row.")
             return
         row = plan.row(trial)
         if plan.is_finished(row):
@@ -227,17 +251,19 @@ def _bring_forward(plan: StudyPlan, trial: Arm, progress: Progress) -> None:
 
 
 def _trained(plan: StudyPlan, trial: Arm, row: Trial, progress: Progress) -> Trial:
-    """The row of a run at its end, trained up to there if it was not."""
+    """The row of a run at its end, trained up to there if it was not; without scores of another run."""
     folder = plan.run_folder(trial)
     if not _is_at_its_end(folder, trial.recipe):
         resume = folder if (folder / "recipe.toml").exists() else None
         conditions = replace(plan.conditions, keep=plan.shares)
         train(trial.recipe, plan.source, folder, conditions, resume=resume, progress=progress)
-    elif row.run:
-        return replace(row, failed="")
     card = json.loads((folder / "card.json").read_text(encoding="utf-8"))
+    if row.run and row.provenance == card["provenance"]:
+        return replace(row, failed="")
+    if row.milestones:
+        progress.note(f"{row.name} was trained again: its scores of the earlier run are dropped.")
     used = {name: card[name] for name in ("device", "precision", "threads")}
-    return replace(row, failed="", run=used, provenance=card["provenance"])
+    return replace(row, failed="", milestones=(), tests={}, seen={}, run=used, provenance=card["provenance"])
 
 
 def _is_at_its_end(run: Path, recipe: Recipe) -> bool:
@@ -269,15 +295,30 @@ def _reached(file: Path, share: float) -> Milestone:
     return Milestone(share, checkpoint.step * checkpoint.recipe.sampler.pairs, checkpoint.seconds)
 
 
+def check_settings(settings: Sequence[str], options: Mapping[str, str], flag: str = "--set") -> None:
+    """RecipeError for "path=value" where the study itself sets the path; `options` says by path what to use instead."""
+    for setting in settings:
+        path = setting.partition("=")[0].strip()
+        if path in options:
+            raise RecipeError(f"{flag} {setting}: the study sets {path} itself. Use {options[path]}.")
+
+
 def check_conditions(folder: Path, conditions: Mapping[str, Any]) -> None:
     """Rows may be added to a study, but only under the conditions of those it has."""
     before = {name: value for name, value in read_conditions(folder).items() if name not in STUDY.head()}
-    for name in dict.fromkeys([*before, *conditions]) if before else ():
-        if before.get(name) != conditions.get(name):
-            raise KeypatchError(
-                f"{folder} holds a study with {name} = {before.get(name)}, not {conditions.get(name)}. Rows must be "
-                "comparable: use the same value, or another folder with --out."
-            )
+    for name in sorted({**before, **conditions}, key=_OF_PATCHES.__contains__) if before else ():
+        there, now = before.get(name), conditions.get(name)
+        if there == now or (name == "identity" and there is None):  # of format 2
+            continue
+        if name in _OF_PATCHES:
+            other = f"on other patches called {before['data']}. Rows must be comparable: use the same data"
+        elif there is None:
+            other = f"without {name}, not with {name} = {now}. Rows must be comparable: leave it out"
+        elif now is None:
+            other = f"with {name} = {there}, not without it. Rows must be comparable: use the same value"
+        else:
+            other = f"with {name} = {there}, not {now}. Rows must be comparable: use the same value"
+        raise KeypatchError(f"{folder} holds a study {other}, or another folder with --out.")
 
 
 def check_feasible(recipes: Sequence[Recipe], source: PatchSource, conditions: Conditions) -> None:

@@ -13,14 +13,14 @@ from keypatch.progress import Callback, Progress
 from keypatch.recipes import as_published, find_recipe
 from keypatch.settings import Change, apply_changes, field_names
 from keypatch.studies.figure import draw_sweep
-from keypatch.studies.study import LONGEST_LABEL, Arm, draw_figure, run_study
+from keypatch.studies.study import LONGEST_LABEL, Arm, check_settings, draw_figure, run_study
 from keypatch.studies.table import Table
 from keypatch.training import Recipe
 from keypatch.training.conditions import Conditions
 from keypatch.training.recipe import TYPES
 
 FIGURE = "figure.png"
-_OPTIONS = {"seed": "--seeds", "name": "recipes under their own names"}  # what cannot be varied, and what to use
+OPTIONS = {"seed": "--seeds", "name": "recipes under their own names"}  # what to use instead of --vary and --set
 _UNFIT = re.compile(r'[/\\:*?"<>|]')  # for a file name
 _BRACKETS = {"[": 1, "{": 1, "]": -1, "}": -1}
 
@@ -105,8 +105,7 @@ class Varied:
         values = tuple(shown_value(value) for value in _split_values(rest))
         if not path or not equals or not all(values):
             raise RecipeError(f"--vary {text}: expected PATH=V1,V2,..., such as optimizer.lr=0.01,0.1.")
-        if path in _OPTIONS:
-            raise RecipeError(f"--vary {text}: use {_OPTIONS[path]} instead.")
+        check_settings([text], OPTIONS, "--vary")
         for value in values:
             if values.count(value) > 1:
                 raise RecipeError(f"--vary {text}: the value {value} is given twice. Give each once.")
@@ -126,6 +125,7 @@ def sweep_arms(
         RecipeError: a recipe lacks a field, a value does not fit it, or two arms would be the same.
     """
     varied = [Varied.of(text) for text in vary]
+    check_settings(settings, OPTIONS)
     paths = [each.path for each in varied]
     if not recipes:
         raise RecipeError("No recipe given. Name one or more of `keypatch list recipes`.")
@@ -163,7 +163,8 @@ def _arm(recipe: Recipe, values: dict[str, str], pairs: int | None, settings: Se
         changed = apply_changes(recipe, changes, TYPES)
     except RecipeError as error:
         raise RecipeError(f"{recipe.name}: {error}") from None
-    return Arm(label_of(f"{recipe.name} as published" if recipe.published else recipe.name, values), changed, values)
+    label = label_of(f"{recipe.name} as published" if recipe.published else recipe.name, values)
+    return Arm(label, changed, dict(sorted(values.items())))
 
 
 def label_of(recipe: str, varied: dict[str, str]) -> str:
