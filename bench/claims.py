@@ -19,10 +19,10 @@ from pathlib import Path
 from keypatch.cli.main import answer
 from keypatch.progress import ProgressBar
 from keypatch.studies.figure import draw_differences
-from keypatch.studies.page import cell, heading
+from keypatch.studies.page import cell
 from keypatch.studies.study import Arm, run_study
 from keypatch.studies.sweep import parse_seeds, sweep_arms
-from keypatch.studies.table import Line, Table, read_table
+from keypatch.studies.table import Line, Table, heading, read_table
 from keypatch.studies.verdicts import Compared, compare_lines
 from keypatch.training.conditions import Conditions
 

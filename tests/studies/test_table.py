@@ -26,14 +26,12 @@ from keypatch.studies.figure import (
 from keypatch.studies.page import (
     WITHOUT_FIGURE,
     cell,
-    heading,
-    lines_in_order,
     main_columns,
     write_methods_page,
     write_study_page,
 )
 from keypatch.studies.rows import Milestone, Trial
-from keypatch.studies.table import Column, Table, make_table, mean_over_seeds, ranks
+from keypatch.studies.table import Column, Table, heading, lines_in_order, make_table, mean_over_seeds, ranks
 from keypatch.studies.verdicts import compare_lines
 from keypatch.training.recipe_files import recipe_to_toml
 

@@ -1,6 +1,8 @@
 """Verdicts on planted numbers: the interval over seeds, and the rule."""
 
 import math
+import subprocess
+import sys
 
 import pytest
 
@@ -109,3 +111,10 @@ def test_a_score_that_one_arm_lacks_is_not_compared() -> None:
     table = make_table([*(row(*each) for each in CONTROL), lacking], {})
     with pytest.raises(KeypatchError, match='"claimed" has no tower hard FPR95 % with seed 0'):
         compare_lines(table, "claimed", "plain", ["tower hard FPR95 %"])
+
+
+def test_verdicts_and_figures_need_no_page() -> None:
+    code = (
+        "import sys, keypatch.studies.figure, keypatch.studies.verdicts; print('keypatch.studies.page' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "False\n"

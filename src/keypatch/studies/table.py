@@ -176,6 +176,29 @@ def make_table(rows: Iterable[Trial], conditions: Mapping[str, Any], waiting: Co
     return Table(conditions, tuple(ordered), columns, headlines, order, tuple(unfinished))
 
 
+def heading(column: Column) -> str:
+    """ "castle-test hard FPR95 %" of fpr95.hard_6000_6000_0, without what is only the size of the list."""
+    score = find_score(column.score)
+    return " ".join(filter(None, (column.test, score.of.split("_")[0], score.column)))
+
+
+def lines_in_order(table: Table) -> list[Line]:
+    """By recipe and then by the values that vary, numbers by size."""
+
+    def key(line: Line) -> list[tuple[float, str]]:
+        return [(0.0, line.base), *((number_of(value), value) for value in line.varied.values()), (0.0, line.label)]
+
+    return sorted(table.lines, key=key)
+
+
+def number_of(text: str) -> float:
+    """What a varied value says, as a number; inf for a word, which stands behind them."""
+    try:
+        return float(text)
+    except ValueError:
+        return math.inf
+
+
 def ranks(table: Table) -> dict[str, tuple[int, int]]:
     """Place in the papers' order and in this study, among the recipes that have both; equal ones share a place."""
     published, errors = published_recipes(), {line.label: table.error(line) for line in table.lines}

@@ -11,8 +11,7 @@ import numpy as np
 from keypatch.benchmarks.scores import find_score
 from keypatch.errors import DataError, KeypatchError
 from keypatch.settings import choose_from
-from keypatch.studies.page import heading
-from keypatch.studies.table import Column, Line, Table, read_table
+from keypatch.studies.table import Column, Line, Table, heading, read_table
 
 CONFIDENCE = 0.95
 Verdict = Literal["seen", "contradicted at this budget", "not told apart", "no verdict: fewer than two seeds"]
