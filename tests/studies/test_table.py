@@ -320,6 +320,13 @@ def test_a_sweep_is_drawn_over_its_first_numbers_one_curve_for_each_value_of_the
     assert [line.varied["loss.alpha"] for line in curves["hynet optimizer.lr=0.01"]] == ["2", "10"]
 
 
+def test_a_recipe_and_the_same_as_published_are_two_curves() -> None:
+    rows = [each for lr in ("0.01", "0.001") for each in varied("hynet", float(lr), optimizer_lr=lr)]
+    renamed = [replace(each, label=each.label.replace("hynet", "hynet as published")) for each in rows]
+    curves = curves_of(make_table([*rows, *renamed], CONDITIONS).lines, "optimizer.lr")
+    assert {name: len(curve) for name, curve in curves.items()} == {"hynet": 2, "hynet as published": 2}
+
+
 @pytest.mark.parametrize(
     ("arms", "axis"),
     [

@@ -47,8 +47,9 @@ class Line:
 
     @property
     def base(self) -> str:
-        """What the values in the label are of: the recipe; else the whole label."""
-        return self.recipe.name if self.varied and self.recipe else self.label
+        """The label without the values that vary: the recipe, and whether it is as published."""
+        heads = (self.label.partition(f" {path}=")[0] for path in self.varied)
+        return min(heads, key=len, default=self.label)
 
     @property
     def recipe(self) -> Recipe | None:
