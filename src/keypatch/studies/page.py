@@ -96,11 +96,11 @@ def render_page(template: str, **values: object) -> str:
         lstrip_blocks=True,
     )
     made.filters["heading"] = heading
-    page = made.get_template(template).render(grid=_grid, **values)
+    page = made.get_template(template).render(grid=grid, **values)
     return re.sub(r"\n{3,}", "\n\n", page).strip() + "\n"
 
 
-def _grid(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def grid(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A table in Markdown, columns of numbers to the right."""
     columns = zip(*rows, strict=True)
     sides = [
