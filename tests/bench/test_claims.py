@@ -161,6 +161,7 @@ def test_a_waiting_process_trains_what_was_left_and_nothing_that_failed(
         return stage.read()
 
     def wait(seconds: int) -> None:
+        assert len(asked) < 5, "it waits for ever"
         if len(asked) > 1:
             write_rows(tmp_path, [failed(elsewhere.label)])
             other.close()
