@@ -2,32 +2,42 @@
 
 python bench/claims.py --data $DATA/nd-train --test $DATA/nd-test --test $DATA/castle-test \
     --hpatches $DATA/oxford-hpatches --out studies/claims --dry
+python bench/claims.py --test $DATA/nd-test --test $DATA/castle-test --out studies/claims --table
 python bench/claims.py --commands --out studies/claims
 
 The learning rate of each arm is chosen on points held out from the training set, then all arms are trained with every
-seed. Without --dry it does so: what is finished is not repeated, so stop it at any time and run it again. --commands
-prints the same as sweeps.
+seed. Without --dry it does so: what is finished is not repeated, so stop it at any time and run it again. --table
+prints the verdicts of what is finished so far, also while other processes train; --commands prints the same trainings
+as sweeps.
 """
 
 import argparse
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from keypatch.cli.main import answer
+from keypatch.errors import KeypatchError
+from keypatch.files import lock
 from keypatch.progress import ProgressBar
+from keypatch.studies import held_out
 from keypatch.studies.figure import draw_differences
-from keypatch.studies.page import cell, heading
+from keypatch.studies.page import cell, grid
+from keypatch.studies.rows import Trial
+from keypatch.studies.scoring import open_tests
 from keypatch.studies.study import Arm, run_study
 from keypatch.studies.sweep import parse_seeds, sweep_arms
-from keypatch.studies.table import Line, Table, read_table
+from keypatch.studies.table import Table, read_table
 from keypatch.studies.verdicts import Compared, compare_lines
 from keypatch.training.conditions import Conditions
 
 PLAIN = ("sampler.pairs=256", "augment.detector_noise=0")
+PLACES = "$DATA/nd-train", ["$DATA/nd-test", "$DATA/castle-test"], "$DATA/oxford-hpatches"  # for --commands
+TUNING, RUNS = "tuning", "runs150k"  # folders
 TUNING_PAIRS, PAIRS, HELD_OUT = 60_000, 150_000, 0.1
+SPLIT = "all"  # of the strips
 RATE = "optimizer.lr"
 WAIT = 30  # seconds between two looks at rows of other processes
 
@@ -40,6 +50,9 @@ class Tuned:
     rates: str
     fixed: tuple[str, ...] = ()
     margins: str = ""
+
+    def __str__(self) -> str:
+        return " ".join([self.recipe, *self.fixed])
 
     def vary(self, *more: str) -> list[str]:
         return [*self.fixed, *more]
@@ -109,6 +122,34 @@ def every_arm() -> tuple[Tuned, ...]:
 
 
 @dataclass(frozen=True)
+class Stage:
+    """Trainings in one folder, and the names of the test sets that they are scored on."""
+
+    folder: Path
+    arms: tuple[Arm, ...]
+    seeds: tuple[int, ...]
+    tests: tuple[str, ...]
+
+    @property
+    def rows(self) -> dict[str, tuple[Arm, int]]:
+        """Arm and seed by the name of their row."""
+        return {Trial(arm.label, seed, "").name: (arm, seed) for seed in self.seeds for arm in self.arms}
+
+    def read(self) -> Table:
+        """What the folder holds; of these trainings also what has not begun."""
+        planned = [Trial(arm.label, seed, "") for arm, seed in self.rows.values()]
+        return read_table(self.folder, planned, self.tests)
+
+    def is_taken(self, row: str) -> bool:
+        """Whether a process is at a row."""
+        try:
+            with lock(self.folder / "rows" / f".{row}.lock", row):
+                return False
+        except KeypatchError:
+            return True
+
+
+@dataclass(frozen=True)
 class Runs:
     """All trainings, in two folders."""
 
@@ -119,146 +160,246 @@ class Runs:
     conditions: Conditions
     seeds: tuple[int, ...]
 
+    def tuning(self, arms: Sequence[Arm]) -> Stage:
+        return Stage(self.out / TUNING, tuple(arms), (0,), (held_out.HELD_OUT,))
+
+    def comparison(self, arms: Sequence[Arm], seeds: tuple[int, ...]) -> Stage:
+        tests = open_tests(self.tests, self.hpatches, [], SPLIT if self.hpatches else None)
+        return Stage(self.out / RUNS, tuple(arms), seeds, tuple(test.name for test in tests))
+
     def tune(self, dry: bool, progress: ProgressBar) -> Table:
         """Rates, and with the best of them margins."""
-        arms = [arm for tuned in every_arm() for arm in rate_arms(tuned)]
+        rates = [arm for tuned in every_arm() for arm in rate_arms(tuned)]
         if dry:
-            return self._tuning(
-                [*arms, *(arm for tuned in every_arm() for arm in margin_arms(tuned, None))], dry, progress
-            )
-        table = settled(lambda: self._tuning(arms, dry, progress))
+            margins = [arm for tuned in every_arm() for arm in margin_arms(tuned, self.tuning(rates).read())]
+            return self._tune(self.tuning([*rates, *margins]), dry, progress)
+        table = settle(self.tuning(rates), lambda stage: self._tune(stage, dry, progress))
         margins = [arm for tuned in every_arm() for arm in margin_arms(tuned, table)]
-        return settled(lambda: self._tuning(margins, dry, progress))
+        return settle(self.tuning(margins), lambda stage: self._tune(stage, dry, progress))
 
-    def _tuning(self, arms: Sequence[Arm], dry: bool, progress: ProgressBar) -> Table:
+    def _tune(self, stage: Stage, dry: bool, progress: ProgressBar) -> Table:
         return run_study(
-            arms,
+            stage.arms,
             self.data,
-            self.out / "tuning",
+            stage.folder,
             self.conditions,
+            seeds=stage.seeds,
             held_out=HELD_OUT,
             shares=(),
             dry=dry,
             progress=progress,
         )
 
+    def read(self, tuning: Table) -> Table:
+        """What is finished of all arms with all seeds; needs no data."""
+        return Stage(self.out / RUNS, tuple(choose_all(tuning).values()), self.seeds, ()).read()
+
     def compare(self, chosen: Mapping[Tuned, Arm], dry: bool, progress: ProgressBar) -> Table:
         """All arms with all seeds, and some with noise."""
-        noisy = [noisy_arm(chosen[tuned]) for tuned in NOISY]
-        plain = [*chosen.values()]
-        if not dry:
-            settled(lambda: self._runs(plain, self.seeds, dry, progress))
-            return settled(lambda: self._runs(noisy, self.seeds[:1], dry, progress))
-        for arms, seeds in ((plain, self.seeds), (noisy, self.seeds[:1])):
-            table = self._runs(arms, seeds, dry, progress)
-            print(f"{self.out / 'runs150k'}: {table.cost.sentence() if table.cost else ''}")
+        noisy = [noisy_arm(chosen[tuned]) for tuned in NOISY if tuned in chosen]
+        stages = self.comparison([*chosen.values()], self.seeds), self.comparison(noisy, self.seeds[:1])
+        for stage in stages:
+            if dry:
+                table = self._train(stage, dry, progress)
+                print(f"{stage.folder}: {table.cost.sentence() if table.cost else ''}")
+            else:
+                table = settle(stage, lambda each: self._train(each, dry, progress))
         return table
 
-    def _runs(self, arms: Sequence[Arm], seeds: Sequence[int], dry: bool, progress: ProgressBar) -> Table:
+    def _train(self, stage: Stage, dry: bool, progress: ProgressBar) -> Table:
         return run_study(
-            arms,
+            stage.arms,
             self.data,
-            self.out / "runs150k",
+            stage.folder,
             self.conditions,
-            seeds=seeds,
+            seeds=stage.seeds,
             tests=self.tests,
             hpatches=self.hpatches,
-            split="all" if self.hpatches else None,
+            split=SPLIT if self.hpatches else None,
             shares=(),
             dry=dry,
             progress=progress,
         )
 
 
-def settled(run: Callable[[], Table]) -> Table:
-    """The table once rows that other processes are at have ended too; one that was killed leaves them to this one."""
-    while not is_finished(table := run()):
+def settle(stage: Stage, run: Callable[[Stage], Table]) -> Table:
+    """The table once rows that other processes are at have ended too; one that was killed leaves them to this one.
+
+    A study trains failed rows again, so all of it is run once only, and then no more than rows that were left.
+    """
+    run(stage)
+    rows = stage.rows
+    while True:
+        taken = {name for name in rows if stage.is_taken(name)}  # before reading: a row that is free now has its end
+        table = stage.read()
+        unfinished = {row.name: row for row in table.unfinished if row.name in rows}
+        waiting = [name for name, row in unfinished.items() if name in taken or not row.failed]
+        if not waiting:
+            return table
+        for arm, seed in (rows[name] for name in waiting if name not in taken):
+            run(replace(stage, arms=(arm,), seeds=(seed,)))
         time.sleep(WAIT)
-    return table
 
 
 def rate_arms(tuned: Tuned) -> list[Arm]:
     return sweep_arms([tuned.recipe], tuned.vary(f"{RATE}={tuned.rates}"), TUNING_PAIRS, PLAIN)
 
 
-def is_finished(table: Table) -> bool:
-    """Whether all rows are there, those of rates that are too high to train among them."""
-    return bool(table.lines) and all(row.failed for row in table.unfinished)
+def are_known(arms: Sequence[Arm], tuning: Table) -> bool:
+    """Whether the tuning has all of them, those of rates that are too high to train among them."""
+    ended = {line.label for line in tuning.lines} | {row.label for row in tuning.unfinished if row.failed}
+    return all(arm.label in ended for arm in arms)
 
 
-def best(arms: Sequence[Arm], table: Table) -> Arm:
-    """Of arms the one with the least error on the points held out; one that failed is none."""
-    lines: dict[str, Line] = {line.label: line for line in table.lines}
-    finished = [arm for arm in arms if arm.label in lines]
-    if not finished:
-        raise SystemExit(f"{arms[0].recipe.name} was trained with none of its rates: see table.md of the tuning.")
-    return min(finished, key=lambda arm: table.error(lines[arm.label]))
+def best(arms: Sequence[Arm], tuning: Table) -> Arm | None:
+    """Of arms the one with the least error on the points held out; None where all failed."""
+    errors = {line.label: tuning.error(line) for line in tuning.lines}
+    return min((arm for arm in arms if arm.label in errors), key=lambda arm: errors[arm.label], default=None)
 
 
-def margin_arms(tuned: Tuned, table: Table | None) -> list[Arm]:
-    """Other margins with the best rate, the middle one without a table; none where the margin is not tuned."""
-    if not tuned.margins:
-        return []
-    arm = best(rate_arms(tuned), table) if table else rate_arms(tuned)[1]
-    return sweep_arms([tuned.recipe], tuned.vary(f"{RATE}={arm.varied[RATE]}", tuned.margins), TUNING_PAIRS, PLAIN)
-
-
-def choose(tuned: Tuned, table: Table | None) -> Arm:
-    """What is trained with every seed; without a table the middle rate, which costs as much."""
+def best_rate(tuned: Tuned, tuning: Table) -> Arm | None:
+    """None where all failed; the middle one, which costs as much, until all are known."""
     arms = rate_arms(tuned)
-    arm = best([best(arms, table), *margin_arms(tuned, table)], table) if table else arms[1]
-    vary = [f"{path}={value}" for path, value in arm.varied.items()]
-    return sweep_arms([tuned.recipe], vary, PAIRS, PLAIN)[0]
+    return best(arms, tuning) if are_known(arms, tuning) else arms[1]
+
+
+def margin_sweep(tuned: Tuned, tuning: Table) -> list[str]:
+    """What varies when other margins are trained with the best rate; empty where there is nothing to train."""
+    arm = best_rate(tuned, tuning)
+    return tuned.vary(f"{RATE}={arm.varied[RATE]}", tuned.margins) if arm and tuned.margins else []
+
+
+def margin_arms(tuned: Tuned, tuning: Table) -> list[Arm]:
+    vary = margin_sweep(tuned, tuning)
+    return sweep_arms([tuned.recipe], vary, TUNING_PAIRS, PLAIN) if vary else []
+
+
+def is_tuned(tuned: Tuned, tuning: Table) -> bool:
+    return are_known([*rate_arms(tuned), *margin_arms(tuned, tuning)], tuning)
+
+
+def choose(tuned: Tuned, tuning: Table) -> Arm | None:
+    """What is trained with every seed, as far as the tuning knows; None where all rates failed."""
+    rate = best_rate(tuned, tuning)
+    if rate is None:
+        return None
+    arm = best([rate, *margin_arms(tuned, tuning)], tuning) or rate
+    return sweep_arms([tuned.recipe], varied(arm), PAIRS, PLAIN)[0]
+
+
+def varied(arm: Arm) -> list[str]:
+    return [f"{path}={value}" for path, value in arm.varied.items()]
+
+
+def choose_all(tuning: Table) -> dict[Tuned, Arm]:
+    """Without those whose rates all failed."""
+    return {tuned: arm for tuned in every_arm() if (arm := choose(tuned, tuning))}
 
 
 def noisy_arm(arm: Arm) -> Arm:
-    vary = [*(f"{path}={value}" for path, value in arm.varied.items()), "augment.detector_noise=1"]
-    return sweep_arms([arm.recipe.name], vary, PAIRS, PLAIN[:1])[0]
+    return sweep_arms([arm.recipe.name], [*varied(arm), "augment.detector_noise=1"], PAIRS, PLAIN[:1])[0]
 
 
-def compare_claims(table: Table, chosen: Mapping[Tuned, str], tests: Sequence[str]) -> Iterator[tuple[str, Compared]]:
-    """Every claim with its controls, on the hard list of each test set."""
-    columns = [f"{test} hard FPR95 %" for test in tests]
+@dataclass(frozen=True)
+class Judged:
+    """A claim with one of its controls, and why they cannot be compared where they cannot."""
+
+    claim: str
+    method: str
+    control: str
+    compared: Compared | None
+    fault: str = ""
+
+    @property
+    def verdict(self) -> str:
+        return self.compared.verdict if self.compared else f"no verdict: {self.fault}"
+
+
+def judge_claims(table: Table, tuning: Table, columns: Sequence[str]) -> Iterator[Judged]:
+    """Every claim with its controls, as far as both are trained."""
     for claim, pairs in CLAIMS.items():
-        for method, control in pairs:
-            yield claim, compare_lines(table, chosen[method], chosen[control], columns)
+        for pair in pairs:
+            faults = [fault for tuned in pair if (fault := why_untuned(tuned, tuning))]
+            arms = [None if why_untuned(tuned, tuning) else choose(tuned, tuning) for tuned in pair]
+            method, control = (arm.label if arm else str(tuned) for arm, tuned in zip(arms, pair, strict=True))
+            if faults:
+                yield Judged(claim, method, control, None, faults[0])
+                continue
+            try:
+                yield Judged(claim, method, control, compare_lines(table, method, control, columns))
+            except KeypatchError as error:
+                yield Judged(claim, method, control, None, str(error))
 
 
-def markdown(compared: Sequence[tuple[str, Compared]]) -> str:
-    """The table of claims: gains in points of FPR95, with their intervals."""
-    columns = [each.column for each in compared[0][1].differences]
-    head = ["claim", "method", "control", *(f"gain, {heading(column)}" for column in columns), "verdict"]
-    rows = [
-        [
-            claim,
-            f"`{each.method}`",
-            f"`{each.control}`",
-            *(
-                f"{cell(one.column, [one.mean])} ({' to '.join(cell(one.column, [end]) for end in one.interval)})"
-                for one in each.differences
-            ),
-            each.verdict,
-        ]
-        for claim, each in compared
+def why_untuned(tuned: Tuned, tuning: Table) -> str:
+    """Why there is nothing to train with every seed; empty where there is."""
+    if not is_tuned(tuned, tuning):
+        return f'"{tuned}" is not tuned yet.'
+    if choose(tuned, tuning):
+        return ""
+    labels = [arm.label for arm in rate_arms(tuned)]
+    return f'"{tuned}" failed with each of its rates: ' + next(
+        row.failed for row in tuning.unfinished if row.label in labels
+    )
+
+
+def columns_of(tests: Sequence[str]) -> list[str]:
+    """What decides: the hard list of each test set."""
+    return [f"{Path(test).resolve().name} hard FPR95 %" for test in tests]
+
+
+def markdown(judged: Sequence[Judged], columns: Sequence[str]) -> str:
+    """The table of claims: gains in points of FPR95, with their intervals over the seeds that both arms have."""
+
+    def gains(compared: Compared | None) -> list[str]:
+        if compared is None:
+            return ["-" for _ in ("seeds", *columns)]
+        texts = [str(len(compared.differences[0].seeds))]
+        for each in compared.differences:
+            mean, low, high = (cell(each.column, [value]) for value in (each.mean, *each.interval))
+            texts.append(mean if low == "-" else f"{mean} ({low} to {high})")
+        return texts
+
+    head = ["claim", "method", "control", "seeds", *(f"gain, {column}" for column in columns), "verdict"]
+    return grid(
+        head,
+        [[each.claim, f"`{each.method}`", f"`{each.control}`", *gains(each.compared), each.verdict] for each in judged],
+    )
+
+
+def commands(runs: Runs, tuning: Table) -> str:
+    """The same trainings as loops of sweeps, as far as they are known: rates, margins, and runs with every seed."""
+    rates = [(tuned.recipe, tuned.vary(f"{RATE}={tuned.rates}")) for tuned in every_arm()]
+    margins = [
+        (tuned.recipe, margin_sweep(tuned, tuning)) for tuned in every_arm() if are_known(rate_arms(tuned), tuning)
     ]
-    return "\n".join(f"| {' | '.join(row)} |" for row in (head, ["---"] * len(head), *rows))
+    held = f"--held-out {HELD_OUT} --out {runs.out / TUNING}"
+    loops = [loop(sweeps, runs, PLAIN, TUNING_PAIRS, held) for sweeps in (rates, [each for each in margins if each[1]])]
+    if all(is_tuned(tuned, tuning) for tuned in every_arm()):
+        chosen = choose_all(tuning)
+        noisy = [noisy_arm(chosen[tuned]) for tuned in NOISY if tuned in chosen]
+        tests = [*(f"--test {test}" for test in runs.tests)]
+        tests += [f"--hpatches {runs.hpatches} --split {SPLIT}"] if runs.hpatches else []
+        rest = f"{' '.join(tests)} --out {runs.out / RUNS}"
+        for arms, settings, seeds in ((chosen.values(), PLAIN, runs.seeds), (noisy, PLAIN[:1], runs.seeds[:1])):
+            sweeps = [(arm.recipe.name, varied(arm)) for arm in arms]
+            loops.append(loop(sweeps, runs, settings, PAIRS, f"--seeds {','.join(map(str, seeds))} {rest}"))
+    return "\n".join(filter(None, loops))
 
 
-def commands(chosen: Sequence[Arm] | None) -> str:
-    """The same trainings as a loop of sweeps: the tuning, and once that is done the runs with every seed."""
-    common = f"{' '.join(f'--set {setting}' for setting in PLAIN)} --threads 1 --data $DATA/nd-train"
-    if chosen is None:
-        rest = f"{common} --pairs {TUNING_PAIRS} \\\n    --held-out {HELD_OUT} --out studies/claims/tuning"
-        sweeps = [(tuned.recipe, tuple(tuned.vary(f"{RATE}={tuned.rates}"))) for tuned in every_arm()]
-    else:
-        tests = "--test $DATA/nd-test --test $DATA/castle-test --hpatches $DATA/oxford-hpatches --split all"
-        rest = f"{common} --pairs {PAIRS} --seeds 0,1,2 \\\n    {tests} --out studies/claims/runs150k"
-        sweeps = [(arm.recipe.name, tuple(f"{path}={value}" for path, value in arm.varied.items())) for arm in chosen]
+def loop(
+    sweeps: Sequence[tuple[str, Sequence[str]]], runs: Runs, settings: Sequence[str], pairs: int, rest: str
+) -> str:
+    """A loop of the shell over sweeps, recipes that vary the same in one; empty where there are none."""
+    if not sweeps:
+        return ""
     lines = list[str]()
-    for vary in dict.fromkeys(vary for _, vary in sweeps):
-        recipes = " ".join(recipe for recipe, own in sweeps if own == vary)
+    for vary in dict.fromkeys(tuple(own) for _, own in sweeps):
+        recipes = " ".join(recipe for recipe, own in sweeps if tuple(own) == vary)
         lines.append(f'"{recipes} {" ".join(f"--vary {each}" for each in vary)}"')
-    return " \\\n    ".join(["for sweep in", *lines]) + f"; do\n  keypatch study sweep $sweep {rest}\ndone"
+    common = f"{' '.join(f'--set {setting}' for setting in settings)} --threads {runs.conditions.threads}"
+    sweep = f"keypatch study sweep $sweep {common} --data {runs.data} --pairs {pairs} \\\n    {rest}"
+    return " \\\n    ".join(["for sweep in", *lines]) + f"; do\n  {sweep}\ndone"
 
 
 def main() -> None:
@@ -269,29 +410,37 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("studies/claims"))
     parser.add_argument("--seeds", default="0,1,2")
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--dry", action="store_true", help="only say what it will cost")
-    parser.add_argument("--commands", action="store_true", help="only print the sweeps, as far as they are known")
+    only = parser.add_mutually_exclusive_group()
+    only.add_argument("--dry", action="store_true", help="only say what it will cost")
+    only.add_argument("--table", action="store_true", help="only print the verdicts of what is finished so far")
+    only.add_argument("--commands", action="store_true", help="only print the sweeps, as far as they are known")
     given = parser.parse_args()
-    if given.commands:
-        tuning = read_table(given.out / "tuning")
-        known = tuning if is_finished(tuning) else None
-        print(commands([choose(tuned, known) for tuned in every_arm()] if known else None))
-        return
-    if not given.data or not given.test:
-        parser.error("name the training set with --data, and test sets with --test")
+    if given.commands and not (given.data or given.test or given.hpatches):
+        given.data, given.test, given.hpatches = PLACES
+    if not given.test:
+        parser.error("name the test sets with --test")
+    if not given.data and not given.table:
+        parser.error("name the training set with --data")
     conditions, seeds = Conditions(threads=given.threads), parse_seeds(given.seeds)
     runs = Runs(given.data, given.test, given.hpatches, given.out, conditions, seeds)
+    columns = columns_of(given.test)
+    if given.commands or given.table:
+        tuning = read_table(given.out / TUNING)
+        if given.commands:
+            print(commands(runs, tuning))
+        else:
+            print(markdown([*judge_claims(runs.read(tuning), tuning, columns)], columns))
+        return
     with ProgressBar() as progress:
         tuning = runs.tune(given.dry, progress)
-        chosen = {tuned: choose(tuned, tuning if is_finished(tuning) else None) for tuned in every_arm()}
         if given.dry and tuning.cost:
-            print(f"{given.out / 'tuning'}: {tuning.cost.sentence()}")
-        table = runs.compare(chosen, given.dry, progress)
+            print(f"{given.out / TUNING}: {tuning.cost.sentence()}")
+        table = runs.compare(choose_all(tuning), given.dry, progress)
     if not given.dry:
-        labels = {tuned: arm.label for tuned, arm in chosen.items()}
-        compared = list(compare_claims(table, labels, [Path(test).resolve().name for test in given.test]))
-        print(markdown(compared))
-        draw_differences(given.out / "claims.png", [each for _, each in compared])
+        judged = [*judge_claims(table, tuning, columns)]
+        print(markdown(judged, columns))
+        if compared := [each.compared for each in judged if each.compared]:
+            draw_differences(given.out / "claims.png", compared)
 
 
 if __name__ == "__main__":

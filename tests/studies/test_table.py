@@ -26,14 +26,12 @@ from keypatch.studies.figure import (
 from keypatch.studies.page import (
     WITHOUT_FIGURE,
     cell,
-    heading,
-    lines_in_order,
     main_columns,
     write_methods_page,
     write_study_page,
 )
 from keypatch.studies.rows import Milestone, Trial
-from keypatch.studies.table import Column, Table, make_table, mean_over_seeds, ranks
+from keypatch.studies.table import Column, Table, heading, lines_in_order, make_table, mean_over_seeds, ranks
 from keypatch.studies.verdicts import compare_lines
 from keypatch.training.recipe_files import recipe_to_toml
 
@@ -322,6 +320,13 @@ def test_a_sweep_is_drawn_over_its_first_numbers_one_curve_for_each_value_of_the
     assert [line.varied["loss.alpha"] for line in curves["hynet optimizer.lr=0.01"]] == ["2", "10"]
 
 
+def test_a_recipe_and_the_same_as_published_are_two_curves() -> None:
+    rows = [each for lr in ("0.01", "0.001") for each in varied("hynet", float(lr), optimizer_lr=lr)]
+    renamed = [replace(each, label=each.label.replace("hynet", "hynet as published")) for each in rows]
+    curves = curves_of(make_table([*rows, *renamed], CONDITIONS).lines, "optimizer.lr")
+    assert {name: len(curve) for name, curve in curves.items()} == {"hynet": 2, "hynet as published": 2}
+
+
 @pytest.mark.parametrize(
     ("arms", "axis"),
     [
@@ -351,13 +356,27 @@ def test_the_figure_of_a_sweep_has_a_panel_per_test_set(
         assert picture.size == size
 
 
-def test_gains_over_controls_are_drawn(tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
-    table = sweep_of(varied("hynet", 0.1), varied("hardnet", 0.2), varied("sosnet", 0.05, 1))
-    pairs = [("hynet", "hardnet"), ("hynet", "sosnet")]  # the second without an interval
+def test_gains_over_controls_are_drawn_to_the_right_and_in_the_colours_of_the_verdicts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    axes = pytest.importorskip("matplotlib.axes").Axes
+    drawn = list[tuple[list[float], list[float], str]]()
+
+    def plot(panel: object, xs: list[float], ys: list[float], stroke: str, color: str) -> None:
+        drawn.append((xs, ys, color))
+
+    monkeypatch.setattr(axes, "plot", plot)
+    errors = {"hynet": 0.1, "hardnet": 0.2, "sosnet": 0.05}
+    rows = [replace(row(name, seed, error, 60.0), seed=seed) for name, error in errors.items() for seed in (0, 1)]
+    table = make_table([*rows, row("npair", 0, 0.1, 60.0)], CONDITIONS)
+    pairs = [("hynet", "hardnet"), ("hynet", "sosnet"), ("hynet", "npair")]  # the last without an interval
     draw_differences(tmp_path / "claims.png", [compare_lines(table, *pair) for pair in pairs])
-    with Image.open(tmp_path / "claims.png") as picture:
-        assert picture.size[0] == 1690
+    better, worse, alone = (drawn[3 * place : 3 * place + 3] for place in range(3))  # interval, seeds, mean
+    assert [xs for xs, _, _ in better] == [pytest.approx(xs) for xs in ([10, 10], [10, 10], [10])]
+    assert [xs for xs, _, _ in worse] == [pytest.approx(xs) for xs in ([-5, -5], [-5, -5], [-5])]
+    assert [xs for xs, _, _ in alone] == [pytest.approx(xs, nan_ok=True) for xs in ([math.nan] * 2, [0], [0])]
+    for place, (three, colour) in enumerate(zip((better, worse, alone), ("C2", "C3", "0.5"), strict=True)):
+        assert all(set(ys) == {place} and color == colour for _, ys, color in three)  # green, red, grey
 
 
 def test_the_page_of_a_sweep_has_its_arms_in_the_order_of_their_values(tmp_path: Path) -> None:

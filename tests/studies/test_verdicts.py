@@ -1,6 +1,8 @@
 """Verdicts on planted numbers: the interval over seeds, and the rule."""
 
 import math
+import subprocess
+import sys
 
 import pytest
 
@@ -95,17 +97,57 @@ def test_one_seed_gives_no_verdict() -> None:
         ),
         ("claimed", "plain", ["castle d*M2"], "cannot decide a comparison"),
         ("claimed", "waiting", [], '"waiting" is not finished'),
+        ("claimed", "broken", [], '"broken" failed with seed 3: The loss is not finite.'),
     ],
 )
 def test_what_cannot_be_compared_is_refused(method: str, control: str, columns: list[str], part: str) -> None:
     rows = [row(*each) for each in (*CONTROL, ("claimed", 0, 0.1, 0.1), ("alone", 5, 0.1, 0.1))]
-    table = make_table([*rows, Trial("waiting", 0, "")], {})
+    unfinished = [Trial("waiting", 0, ""), Trial("broken", 3, "", failed="The loss is not finite.")]
+    table = make_table([*rows, *unfinished], {})
     with pytest.raises(KeypatchError, match=part):
         compare_lines(table, method, control, columns)
 
 
+def lacking_tower(label: str, seed: int) -> Trial:
+    return Trial(label, seed, "", (Milestone(1.0, 1, 1.0, {"castle": {CASTLE: 0.1}}),))
+
+
 def test_a_score_that_one_arm_lacks_is_not_compared() -> None:
-    lacking = Trial("claimed", 0, "", (Milestone(1.0, 1, 1.0, {"castle": {CASTLE: 0.1}}),))
-    table = make_table([*(row(*each) for each in CONTROL), lacking], {})
+    table = make_table([*(row(*each) for each in CONTROL), lacking_tower("claimed", 0)], {})
     with pytest.raises(KeypatchError, match='"claimed" has no tower hard FPR95 % with seed 0'):
         compare_lines(table, "claimed", "plain", ["tower hard FPR95 %"])
+
+
+def test_by_default_no_test_set_of_either_arm_is_left_out() -> None:
+    rows = [row(*each) for each in CONTROL]
+    claimed = [row("claimed", 0, 0.1, 0.1), row("claimed", 1, 0.1, 0.1)]
+    [castle, tower] = compare_lines(
+        make_table([*rows, *claimed, lacking_tower("unrelated", 0)], {}), "claimed", "plain"
+    ).differences
+    assert (castle.column.test, tower.column.test) == ("castle", "tower")
+    for pair in (("unrelated", "plain"), ("plain", "unrelated")):
+        with pytest.raises(KeypatchError, match='"unrelated" has no tower hard FPR95 % with seed 0'):
+            compare_lines(make_table([*rows, lacking_tower("unrelated", 0)], {}), *pair)
+
+
+def test_by_default_a_test_set_of_other_arms_alone_is_not_asked_for() -> None:
+    rows = [row(*each) for each in CONTROL]
+    both = [lacking_tower(label, seed) for label in ("one", "other") for seed in (0, 1)]
+    [difference] = compare_lines(make_table([*rows, *both], {}), "one", "other").differences
+    assert difference.column.test == "castle"
+
+
+def test_without_lists_of_pairs_strips_decide() -> None:
+    rows = [
+        Trial(label, 0, "", (Milestone(1.0, 1, 1.0, {"oxford": {"rank1.h": share}}),))
+        for label, share in (("one", 0.7), ("other", 0.6))
+    ]
+    [difference] = compare_lines(make_table([*rows, *(row(*each) for each in CONTROL)], {}), "one", "other").differences
+    assert difference.gains == pytest.approx([0.1])
+
+
+def test_verdicts_and_figures_need_no_page() -> None:
+    code = (
+        "import sys, keypatch.studies.figure, keypatch.studies.verdicts; print('keypatch.studies.page' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "False\n"

@@ -132,8 +132,8 @@ def sweep(
     dry: Dry = False,
 ) -> None:
     """Train recipes with varied fields and score them. Run it again to resume after Ctrl-C."""
-    from keypatch.studies.page import lines_in_order
     from keypatch.studies.sweep import FIGURE, parse_seeds, study_sweep
+    from keypatch.studies.table import lines_in_order
 
     with ProgressBar() as progress:
         table = study_sweep(
@@ -179,7 +179,8 @@ def compare(
     ] = None,
 ) -> None:
     """Compare two arms of a study seed by seed: the gain with its 95 % interval, and a verdict."""
-    from keypatch.studies.page import cell, heading
+    from keypatch.studies.page import cell
+    from keypatch.studies.table import heading
     from keypatch.studies.verdicts import study_compare
 
     compared, console = study_compare(folder, method, control, column or ()), open_console()

@@ -10,8 +10,7 @@ import numpy as np
 from keypatch.errors import MissingExtra
 from keypatch.files import write_atomically
 from keypatch.reports.published import published_recipes
-from keypatch.studies.page import heading, lines_in_order, number_of
-from keypatch.studies.table import Column, Line, Table, mean_over_seeds
+from keypatch.studies.table import Column, Line, Table, heading, lines_in_order, mean_over_seeds, number_of
 from keypatch.studies.verdicts import Compared
 
 BEST = 12  # more curves than these and those of the papers nobody can tell apart

@@ -13,7 +13,7 @@ from keypatch.files import write_text
 from keypatch.reports.published import published_recipes
 from keypatch.studies.rows import Trial
 from keypatch.studies.scoring import EMBEDDED_TEST
-from keypatch.studies.table import Column, Line, Table, mean_over_seeds, ranks
+from keypatch.studies.table import Column, Line, Table, heading, lines_in_order, mean_over_seeds, ranks
 
 DECIMALS = {"spread.m1": 3, "spread.dm2": 2}
 WITHOUT_FIGURE = ("scale_aware",)  # its paper's figures on these sets are not at hand: no place in the papers' order
@@ -87,23 +87,6 @@ def _budget(line: Line) -> tuple[str, str]:
     return (f"{recipe.pairs:,}", f"{recipe.sampler.pairs:,}") if recipe else ("-", "-")
 
 
-def lines_in_order(table: Table) -> list[Line]:
-    """By recipe and then by the values that vary, numbers by size."""
-
-    def key(line: Line) -> list[tuple[float, str]]:
-        return [(0.0, line.base), *((number_of(value), value) for value in line.varied.values()), (0.0, line.label)]
-
-    return sorted(table.lines, key=key)
-
-
-def number_of(text: str) -> float:
-    """What a varied value says, as a number; inf for a word, which stands behind them."""
-    try:
-        return float(text)
-    except ValueError:
-        return math.inf
-
-
 def render_page(template: str, **values: object) -> str:
     """A page of Markdown; paragraphs stand one empty line apart, however the template is laid out."""
     made = jinja2.Environment(
@@ -113,11 +96,11 @@ def render_page(template: str, **values: object) -> str:
         lstrip_blocks=True,
     )
     made.filters["heading"] = heading
-    page = made.get_template(template).render(grid=_grid, **values)
+    page = made.get_template(template).render(grid=grid, **values)
     return re.sub(r"\n{3,}", "\n\n", page).strip() + "\n"
 
 
-def _grid(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def grid(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A table in Markdown, columns of numbers to the right."""
     columns = zip(*rows, strict=True)
     sides = [
@@ -132,12 +115,6 @@ def _grid(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def main_columns(table: Table) -> list[Column]:
     """What is shown first: of pair lists the headline and rank-1 and the spread, of strips easy, hard and tough."""
     return [column for column in table.columns if column in table.headlines or column.score in SHOWN]
-
-
-def heading(column: Column) -> str:
-    """ "castle-test hard FPR95 %" of fpr95.hard_6000_6000_0, without what is only the size of the list."""
-    score = find_score(column.score)
-    return " ".join(filter(None, (column.test, score.of.split("_")[0], score.column)))
 
 
 def marked_heading(table: Table, column: Column) -> str:

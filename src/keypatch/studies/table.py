@@ -47,8 +47,9 @@ class Line:
 
     @property
     def base(self) -> str:
-        """What the values in the label are of: the recipe; else the whole label."""
-        return self.recipe.name if self.varied and self.recipe else self.label
+        """The label without the values that vary: the recipe, and whether it is as published."""
+        heads = (self.label.partition(f" {path}=")[0] for path in self.varied)
+        return min(heads, key=len, default=self.label)
 
     @property
     def recipe(self) -> Recipe | None:
@@ -174,6 +175,29 @@ def make_table(rows: Iterable[Trial], conditions: Mapping[str, Any], waiting: Co
     order = _order(lines, headlines)
     ordered = sorted(lines, key=lambda line: (math.isnan(_error(line, order)), _error(line, order)))
     return Table(conditions, tuple(ordered), columns, headlines, order, tuple(unfinished))
+
+
+def heading(column: Column) -> str:
+    """ "castle-test hard FPR95 %" of fpr95.hard_6000_6000_0, without what is only the size of the list."""
+    score = find_score(column.score)
+    return " ".join(filter(None, (column.test, score.of.split("_")[0], score.column)))
+
+
+def lines_in_order(table: Table) -> list[Line]:
+    """By recipe and then by the values that vary, numbers by size."""
+
+    def key(line: Line) -> list[tuple[float, str]]:
+        return [(0.0, line.base), *((number_of(value), value) for value in line.varied.values()), (0.0, line.label)]
+
+    return sorted(table.lines, key=key)
+
+
+def number_of(text: str) -> float:
+    """What a varied value says, as a number; inf for a word, which stands behind them."""
+    try:
+        return float(text)
+    except ValueError:
+        return math.inf
 
 
 def ranks(table: Table) -> dict[str, tuple[int, int]]:

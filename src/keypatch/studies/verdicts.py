@@ -11,8 +11,7 @@ import numpy as np
 from keypatch.benchmarks.scores import find_score
 from keypatch.errors import DataError, KeypatchError
 from keypatch.settings import choose_from
-from keypatch.studies.page import heading
-from keypatch.studies.table import Column, Line, Table, read_table
+from keypatch.studies.table import Column, Line, Table, heading, read_table
 
 CONFIDENCE = 0.95
 Verdict = Literal["seen", "contradicted at this budget", "not told apart", "no verdict: fewer than two seeds"]
@@ -92,7 +91,7 @@ def study_compare(folder: str | Path, method: str, control: str, columns: Sequen
     'not told apart'
 
     Raises:
-        KeypatchError: the folder has no such arm or column, or the arms share no seed.
+        KeypatchError: the folder has no such arm or column, or the arms share no seed, or one lacks a score of them.
     """
     if not (Path(folder) / "rows").is_dir():
         raise DataError(f"{folder} is not a study: it has no folder rows. Give the --out folder of a study.")
@@ -104,8 +103,15 @@ def compare_lines(table: Table, method: str, control: str, columns: Sequence[str
     ours, theirs = _find_line(table, method), _find_line(table, control)
     if ours is theirs:
         raise KeypatchError(f'"{method}" is compared with itself. Name another control.')
-    chosen = [_find_column(table, name) for name in columns] or list(table.order)
+    chosen = [_find_column(table, name) for name in columns] or _headlines(table, (ours, theirs))
     return Compared(method, control, tuple(_difference(column, ours, theirs) for column in chosen))
+
+
+def _headlines(table: Table, lines: Sequence[Line]) -> list[Column]:
+    """Of every test set that one of the lines was scored on: lists of pairs, else strips."""
+    tests = {test for line in lines for row in line.rows for test in row.milestones[-1].scores}
+    headlines = [column for column in table.headlines if column.test in tests]
+    return [column for column in headlines if column.is_error] or headlines
 
 
 def _difference(column: Column, method: Line, control: Line) -> Difference:
@@ -128,7 +134,9 @@ def _find_line(table: Table, label: str) -> Line:
     for line in table.lines:
         if line.label == label:
             return line
-    if any(row.label == label for row in table.unfinished):
+    if unfinished := [row for row in table.unfinished if row.label == label]:
+        if failed := next((row for row in unfinished if row.failed), None):
+            raise KeypatchError(f'"{label}" failed with seed {failed.seed}: {failed.failed}')
         raise KeypatchError(f'"{label}" is not finished. Run the study to its end.')
     raise KeypatchError(
         f'There is no arm "{label}".{choose_from(label, [each.label for each in table.lines], "table.md")}'
