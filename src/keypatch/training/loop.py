@@ -397,7 +397,10 @@ class _Trainer:
         if kept := find_kept(self.folder.path):
             card["kept"] = [f"checkpoints/{path.name}" for path in kept]
         if epochs := read_epochs(read_log(self.folder.path)):
-            card["validation"] = {each.of: each.to_json() for each in epochs}
+            card["validation"] = {
+                of: {each.score: each.to_json() for each in epochs if each.of == of}
+                for of in dict.fromkeys(each.of for each in epochs)
+            }
         write_json(self.folder.path / "card.json", card)
 
 
