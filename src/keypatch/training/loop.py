@@ -84,7 +84,8 @@ def run_training(
     device = ranks.device(conditions.device)  # a wrong choice is told before anything is written
     choose_precision(conditions.precision, device)
     choose_compile(conditions.compile, device, per_patch=False)
-    training = [*trained_before, *remember(source)]
+    sets = remember(source)
+    training = [*trained_before, *sets]
     gpus = range(torch.cuda.device_count())
     with ExitStack() as held, torch.random.fork_rng(gpus), _threads(conditions.threads):
         folder, checkpoint = None, None
@@ -101,6 +102,7 @@ def run_training(
                 folder.start(recipe, origin, checkpoint)
             folder.sign()
         checkpoint = ranks.from_first(checkpoint)
+        _check_same_data(checkpoint, _hashes(source, teacher), sets)
         told = ranks.progress(Progress.of(progress))
         trainer = _Trainer(
             recipe,
@@ -220,7 +222,6 @@ class _Trainer:
         if self.device.type == "cpu":
             keep_heap()
         self.hashes = _hashes(source, teacher)
-        _check_same_hashes(checkpoint, self.hashes)
         torch.manual_seed(recipe.seed)
         self.network: PatchNetwork = recipe.network.build().to(self.device)
         see_whole_batch(self.network, self.network.layers, ranks, in_parts=conditions.cache_gradients is not None)
@@ -410,9 +411,13 @@ def _hashes(source: PatchSource, teacher: Teacher | None) -> dict[str, str]:
     return data if teacher is None else {**data, "teacher": hash_of(teacher)}
 
 
-def _check_same_hashes(checkpoint: Checkpoint | None, hashes: Mapping[str, str]) -> None:
-    before = checkpoint.provenance.get("hashes", {}) if checkpoint else {}
-    if before.get("data", hashes["data"]) != hashes["data"]:
+def _check_same_data(checkpoint: Checkpoint | None, hashes: Mapping[str, str], sets: Sequence[TrainingSet]) -> None:
+    """The hash of the data is of point ids alone; the sets tell of the patches, where the checkpoint knows them."""
+    if checkpoint is None:
+        return
+    before, known = checkpoint.provenance.get("hashes", {}), {each.identity for each in checkpoint.training}
+    same_sets = not known or known.issuperset(each.identity for each in sets)
+    if before.get("data", hashes["data"]) != hashes["data"] or not same_sets:
         raise DataError("The run was started on other data. To resume it, give the same --data, in the same order.")
     if "teacher" in before and before["teacher"] != hashes.get("teacher"):
         raise DataError("The run was started with another teacher. To resume it, name the same one with --teacher.")
