@@ -19,7 +19,7 @@ from keypatch.patches.online_products import choose_list
 from keypatch.patches.patch_set import JoinedSets
 from keypatch.patches.sources import TrainingSet, remember
 from keypatch.progress import Callback, Progress
-from keypatch.recipes import as_published, find_recipe
+from keypatch.recipes import as_published, find_recipe, form_of
 from keypatch.settings import apply_settings
 from keypatch.training import Recipe
 from keypatch.training.conditions import Conditions
@@ -125,6 +125,7 @@ def train(
             validate=validations,
             origin=origin,
             ranks=ranks,
+            form=form_of(value),
             teacher=load(teacher, str(ranks.device(origin.conditions.device))) if teacher is not None else None,
         )
 

@@ -61,12 +61,14 @@ def run_training(
     origin: Origin | None = None,
     ranks: Ranks = ALONE,
     teacher: Teacher | None = None,
+    form: str | None = None,
 ) -> Path:
     """Train `recipe` on `source` into the run folder `out`; `weights` are a state dict to start from.
 
     They become the checkpoint of step 0, so that a run resumes from them whatever becomes of their file.
     `trained_before` are the sets that those weights, or the teacher, saw. `origin` is recorded in the folder of a new
-    run. Of several `ranks` the first writes the folder and reports; a run that torchrun has started again resumes.
+    run, `form` in its card, by default what the recipe knows of itself. Of several `ranks` the first writes the folder
+    and reports; a run that torchrun has started again resumes.
 
     Raises:
         Interrupted: Ctrl-C or SIGTERM, after saving a checkpoint.
@@ -117,6 +119,7 @@ def run_training(
             ranks=ranks,
             out=out,
             teacher=teacher,
+            form=form or recipe.form,
         )
         trainer.train()
     return out
@@ -211,9 +214,11 @@ class _Trainer:
         ranks: Ranks,
         out: Path,
         teacher: Teacher | None = None,
+        form: str,
     ) -> None:
         self.recipe, self.folder, self.progress, self.validate = recipe, folder, progress, validate
         self.conditions, self.draw, self.ranks, self.out = conditions, draw, ranks, out
+        self.form = form
         known = [*(checkpoint.training if checkpoint else ()), *training]
         self.training = tuple({each.identity: each for each in known}.values())
         self.device = ranks.device(conditions.device)
@@ -381,7 +386,7 @@ class _Trainer:
             return
         card: dict[str, Any] = {
             "recipe": self.recipe.name,
-            "trained": self.recipe.form,
+            "trained": self.form,
             "data": self.batches.source.name,
             "patches": len(self.batches.source),
             "points": self.batches.classes.count,
