@@ -107,6 +107,23 @@ def shown(value: Any, types: Types | None = None) -> str:
     return type_name(value, types or {}) or str(value)
 
 
+def differing(value: Any, other: Any, types: Types, path: str = "") -> Iterator[str]:
+    """The settings of `value` that `other` has otherwise: `loss.alpha=7`."""
+    parts = value if isinstance(value, tuple) and all(map(dataclasses.is_dataclass, value)) else ()
+    if value == other:
+        return
+    if parts and isinstance(other, tuple) and list(map(type, parts)) == list(map(type, other)):
+        for part, before in zip(parts, other, strict=True):
+            for setting in differing(part, before, types):
+                alone = sum(setting.split("=")[0].split(".")[0] in field_names(each) for each in parts) == 1
+                yield f"{path}.{setting}" if alone else f"{path}.{type(part).__name__}.{setting}"
+    elif dataclasses.is_dataclass(value) and type(value) is type(other):
+        for name in field_names(value):
+            yield from differing(getattr(value, name), getattr(other, name), types, f"{path}.{name}".lstrip("."))
+    else:
+        yield f"{path}={f'{value:g}' if isinstance(value, float) else shown(value, types)}"
+
+
 def type_name(value: Any, types: Types) -> str | None:
     """The name of a part's type in the tables, if it is there."""
     return next((name for table in types.values() for name, kind in table.items() if type(value) is kind), None)

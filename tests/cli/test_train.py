@@ -112,7 +112,7 @@ def test_epochs_are_kept_as_published_and_scored_on_several_sets(
     shown = keypatch("train", "hardnet", "--data", phototour, "--out", tmp_path / "run", *words, *THIN)
     assert shown.code == 0, shown.err
     card = json.loads((tmp_path / "run" / "card.json").read_text())
-    assert card["trained"] == "as published"
+    assert card["trained"].startswith("as published, but with network.")
     assert card["kept"] == [f"checkpoints/pairs-{pairs:012d}.safetensors" for pairs in (32, 64)]
     assert list(card["validation"]) == [phototour.name, "other", "mean of 2 sets"]
     shown = keypatch("train", "small", "--as-published", "--data", phototour, "--out", tmp_path / "no", *THIN)

@@ -6,14 +6,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
+from PIL import Image
 
 from keypatch.commands.inspect.inspection import inspect
 from keypatch.commands.train import open_source, train
+from keypatch.commands.validation import find_trained_on, open_validations
 from keypatch.errors import DataError, KeypatchError, RecipeError
 from keypatch.losses import Distillation
 from keypatch.patches import open_patches
+from keypatch.patches.hpatches import STRIPS
+from keypatch.patches.sources import remember
 from keypatch.progress import Progress
 from keypatch.recipes import find_recipe
 from keypatch.training.checkpoints import load_run_weights
@@ -131,6 +136,46 @@ def test_the_validation_set_is_scored(small_set: Path, tmp_path: Path) -> None:
     last = json.loads((out / "log.jsonl").read_text().splitlines()[-1])
     [(score, value)] = last["validation"][small_set.name].items()
     assert score.startswith("fpr95.") and 0 <= value <= 1
+
+
+def test_a_validation_set_that_is_trained_on_is_scored_and_said(
+    small_set: Path, run_folder: Path, tmp_path: Path
+) -> None:
+    def notes(data: Path, **given: Any) -> list[str]:
+        told = Told()
+        out = tmp_path / f"run-{len(list(tmp_path.glob('run-*')))}"
+        train("hardnet", data, out, settings=THIN, pairs=32, progress=told, **given)
+        assert json.loads((out / "log.jsonl").read_text().splitlines()[-1])["validation"]
+        return told.said
+
+    copy = Path(shutil.copytree(small_set, tmp_path / "copy"))
+    other = Path(shutil.copytree(small_set, tmp_path / "other"))
+    Image.fromarray(255 - np.asarray(Image.open(other / "patches0000.bmp"))).save(other / "patches0000.bmp")
+    sentence = "{} is trained on: as a validation set it says nothing about other data."
+    assert notes(small_set, validation=small_set) == [sentence.format(small_set.name)]
+    assert notes(copy, validation=[small_set, other]) == [sentence.format(small_set.name)]
+    assert notes(small_set, validation=other) == []
+    assert notes(other, validation=small_set, start_from=run_folder) == [sentence.format(small_set.name)]
+
+
+def test_strips_that_share_a_sequence_with_the_training_are_said(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    strips = tmp_path / "strips"
+    for name in ("i_one", "v_two", "v_three"):
+        (strips / name).mkdir(parents=True)
+        first = rng.integers(0, 256, (20 * 65, 65), np.uint8)
+        for strip in STRIPS:
+            Image.fromarray(first).save(strips / name / f"{strip}.png")
+    part = tmp_path / "part"
+    shutil.copytree(strips / "i_one", part / "i_one")
+    shutil.copytree(strips / "v_two", part / "v_two")
+    training = remember(open_patches(part))
+    assert list(find_trained_on(open_validations([str(strips)]), training)) == [
+        "strips is trained on (2 of its 3 images): as a validation set it says nothing about other data."
+    ]
+    shutil.rmtree(strips / "i_one")
+    shutil.rmtree(strips / "v_two")
+    assert list(find_trained_on(open_validations([str(strips)]), training)) == []
 
 
 def test_no_data_and_a_validation_set_without_lists_are_sentences(small_set: Path, tmp_path: Path) -> None:

@@ -256,7 +256,7 @@ def test_results_of_a_longer_run_are_not_mixed_with_those_of_a_shorter_one(
     study: Callable[..., UbcTable], data: Path, runs: dict[str, Path], tmp_path: Path, finished: Path
 ) -> None:
     shorter = train_thin(data / "liberty", tmp_path / "shorter", pairs=48)
-    with pytest.raises(KeypatchError, match=r"step-2\.json is from a checkpoint that these runs do not have.*--name"):
+    with pytest.raises(KeypatchError, match=r"step-2\.json is from a checkpoint that these runs did not keep.*--name"):
         study(shorter, runs["notredame"], runs["yosemite"])
 
 
@@ -313,6 +313,16 @@ def test_a_run_is_known_by_its_data_and_wrong_ones_are_told(
     with pytest.raises(DataError, match=r"is not a training run: there is no recipe\.toml"):
         study(data, notredame, yosemite)
     assert not (tmp_path / "study").exists()
+
+
+def test_of_checkpoints_saved_by_the_clock_only_the_newest_is_scored(
+    study: Callable[..., UbcTable], data: Path, tmp_path: Path
+) -> None:
+    always = Conditions(**EXACT, compile="off", threads=1, checkpoint_seconds=0.0, keep=(0.5,))
+    runs = [train("hardnet", data / name, tmp_path / name, always, settings=THIN, pairs=64) for name in POINTS]
+    assert {path.stem for path in (runs[0] / "checkpoints").glob("step-*")} == {"step-000000003", "step-000000004"}
+    (row,) = study(*runs).rows
+    assert {tuple(sorted(by_step)) for by_step in row.results.values()} == {(2, 4)}
 
 
 def test_a_run_on_another_copy_can_be_named(

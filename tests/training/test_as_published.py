@@ -9,11 +9,13 @@ import pytest
 
 import keypatch
 from keypatch.errors import RecipeError
-from keypatch.losses import Hardest, InverseDistance, Triplet
+from keypatch.losses import Distillation, Hardest, InverseDistance, Triplet
 from keypatch.patches import PatchSet
 from keypatch.progress import Progress
-from keypatch.recipes import PUBLISHED, RECIPES, as_published, find_recipe
+from keypatch.recipes import PUBLISHED, RECIPES, as_published, find_recipe, form_of
+from keypatch.settings import apply_settings
 from keypatch.training.loop import run_training
+from keypatch.training.recipe import TYPES
 from keypatch.training.recipe_files import read_recipe, recipe_from_toml, recipe_to_toml
 from keypatch.training.step import check_loss
 
@@ -40,6 +42,7 @@ def test_the_published_form_has_no_noise_keeps_the_rest_and_is_a_recipe(name: st
     assert recipe_from_toml(recipe_to_toml(published)) == published
     noise = "with our detector noise (1)" if ours.augment.detector_noise else "our choices, without detector noise"
     assert (ours.form, published.form) == (noise, "as published")
+    assert form_of(published) == "as published"
     small = replace(published, sampler=replace(published.sampler, pairs=12))  # type: ignore[type-var]
     check_loss(small.network.build(), small)
 
@@ -58,8 +61,37 @@ def test_what_the_papers_print() -> None:
 def test_noise_that_was_asked_for_is_told() -> None:
     noisy = replace(as_published(RECIPES["hynet"]), augment=RECIPES["hynet"].augment)
     quiet = replace(RECIPES["hynet"], augment=replace(RECIPES["hynet"].augment, detector_noise=0.0))
-    assert noisy.form == "as published, but with detector noise 1"
-    assert quiet.form == "our choices, without detector noise"
+    assert noisy.form == form_of(noisy) == "as published, but with detector noise 1"
+    assert quiet.form == form_of(quiet) == "our choices, without detector noise"
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        (["loss.alpha=7"], ", but with loss.alpha=7"),
+        (["sampler.pairs=512"], ""),  # HyNet's own
+        (["sampler.pairs=256"], ", but with sampler.pairs=256"),
+        (["pairs=4096", "seed=7"], ""),
+        (["name=mine"], ", but renamed"),  # of which no published form is known
+        (["optimizer=SGD", "optimizer.lr=0.1"], ", but with optimizer=SGD"),
+        (["mining=none"], ", but with mining=none"),
+        (["loss.HybridTriplet.weight=2"], ", but with loss.HybridTriplet.weight=2"),  # both terms have one
+        (["augment.detector_noise=0.5", "loss.margin=1"], ", but with detector noise 0.5, loss.margin=1"),
+        (
+            ["seed=1", "network.dim=16", "sampler.pairs=12", "loss.margin=1", "optimizer.lr=1", "average=0.5"],
+            ", but with network.dim=16, sampler.pairs=12, loss.margin=1, and 2 more",
+        ),
+    ],
+)
+def test_what_was_changed_afterwards_is_told(settings: list[str], told: str) -> None:
+    changed = apply_settings(as_published(RECIPES["hynet"]), settings, TYPES)
+    assert form_of(changed) == f"as published{told}"
+
+
+def test_another_loss_is_told_by_its_terms() -> None:
+    published = as_published(RECIPES["hynet"])
+    taught = replace(published, loss=(*published.loss, Distillation()))
+    assert form_of(taught) == "as published, but with loss=[HybridTriplet, NormDifference, Distillation]"
 
 
 @pytest.mark.parametrize("name", ["small", "adapt", "mine"])
@@ -72,13 +104,15 @@ def test_a_recipe_of_no_paper_is_refused(name: str) -> None:
 def test_the_card_and_a_result_tell_it(small_folder: Path, small_set: PatchSet, tmp_path: Path) -> None:
     narrow = ["network.width=4", "network.dim=16", "sampler.pairs=12"]
     run = keypatch.train("hynet", small_folder, tmp_path / "run", published=True, settings=narrow, pairs=24)
-    assert json.loads((run / "card.json").read_text())["trained"] == "as published"
+    form = "as published, but with network.dim=16, network.width=4, sampler.pairs=12"
+    assert json.loads((run / "card.json").read_text())["trained"] == form
+    assert keypatch.inspect(run).facts["form"] == form
     assert read_recipe(run / "recipe.toml") == replace(
         as_published(find_recipe("hynet")),
         **{name: getattr(read_recipe(run / "recipe.toml"), name) for name in ("network", "sampler", "pairs")},
     )
     result = keypatch.evaluate(run, "ubc", "embedded-test")
-    assert result.notes["trained"] == "as published"
+    assert result.notes["trained"] == form
     own = replace(find_recipe(run / "recipe.toml"), published=False)
     other = run_training(own, small_set, tmp_path / "own", Progress())
     assert keypatch.evaluate(other, "ubc", "embedded-test").notes["trained"] == "our choices, without detector noise"

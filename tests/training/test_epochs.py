@@ -55,18 +55,36 @@ def test_sets_are_scored_after_every_epoch_and_last_and_best_are_apart(
 ) -> None:
     recipe, rising = replace(hardnet, pairs=16 * 25), Falling("strips", "matching.map", 0.01)
     sets = [Falling("one", step=-0.01), Falling("two", "fpr95.m50", step=0.01), rising]
+    sets.append(Falling("more strips", "matching.map", 0.03))
     run = run_training(
         recipe, small_set, tmp_path / "run", Progress(), conditions=replace(EXACT, keep_every=32), validate=sets
     )
-    one, two, strips, mean = read_epochs(read_log(run))
+    one, two, strips, _, mean, of_strips = read_epochs(read_log(run))
     assert [epoch.pairs for epoch in one.epochs] == [*range(32, 400, 32), 400]  # the end of the run too
     assert one.last == one.best == Epoch(400, pytest.approx(0.87))
     assert two.last.value == pytest.approx(1.13) and two.best == Epoch(32, pytest.approx(1.01))
     assert strips.best.pairs == 400 and mean.of == "mean of 2 sets" and mean.score == "fpr95"
     assert all(epoch.value == pytest.approx(1.0) for epoch in mean.epochs)
     card = json.loads((run / "card.json").read_text())["validation"]
-    assert card["two"]["last"]["pairs"] == 400 and card["two"]["best"]["pairs"] == 32
-    assert card["one"]["mean of the 10 best"] == pytest.approx(0.87 + 0.045)
+    assert card["two"]["fpr95.m50"]["last"]["pairs"] == 400 and card["two"]["fpr95.m50"]["best"]["pairs"] == 32
+    assert card["one"]["fpr95.hard"]["mean of the 10 best"] == pytest.approx(0.87 + 0.045)
+    assert card["mean of 2 sets"].keys() == {"fpr95", "matching.map"}  # neither takes the place of the other
+    assert card["mean of 2 sets"]["matching.map"]["last"] == {"pairs": 400, "value": pytest.approx(1.26)}
+    assert (of_strips.of, of_strips.score) == ("mean of 2 sets", "matching.map")
+
+
+def test_two_lists_of_one_set_have_no_mean_of_sets_and_both_are_in_the_card(
+    hardnet: Recipe, small_set: PatchSet, tmp_path: Path
+) -> None:
+    lists = [Falling("one", "fpr95.easy"), Falling("one", "fpr95.hard", step=-0.05)]
+    run = run_training(hardnet, small_set, tmp_path / "run", Progress(), conditions=EXACT, validate=lists)
+    assert [(each.of, each.score) for each in read_epochs(read_log(run))] == [
+        ("one", "fpr95.easy"),
+        ("one", "fpr95.hard"),
+    ]
+    card = json.loads((run / "card.json").read_text())["validation"]
+    assert card["one"].keys() == {"fpr95.easy", "fpr95.hard"}
+    assert card["one"]["fpr95.easy"]["last"]["value"] < card["one"]["fpr95.hard"]["last"]["value"]
 
 
 def test_a_resumed_run_knows_its_epochs_before(hardnet: Recipe, small_set: PatchSet, tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from keypatch.patches import PatchSet
 from keypatch.progress import Progress
 from keypatch.sampling import Augmentation
 from keypatch.training import SGD, Recipe
-from keypatch.training.checkpoints import find_checkpoints, load_checkpoint, load_run_weights
+from keypatch.training.checkpoints import find_checkpoints, load_checkpoint, load_run_weights, save_checkpoint
 from keypatch.training.loop import Conditions, run_training
 
 EXACT = Conditions(device="cpu", precision="float32", compile="off", threads=1, checkpoint_seconds=0.0)
@@ -143,6 +143,12 @@ def test_a_folder_is_not_overwritten_nor_resumed_with_another_recipe_or_data(
     other = replace(small_set, point_id=small_set.point_id + 1)
     with pytest.raises(DataError, match="other data"):
         run_training(hardnet, other, out, Progress(), conditions=EXACT, resume=True)
+    negative = replace(small_set, patches=255 - small_set.patches)  # other pixels under the same point ids
+    with pytest.raises(DataError, match="other data"):
+        run_training(hardnet, negative, out, Progress(), conditions=EXACT, resume=True)
+    newest = find_checkpoints(out)[-1]
+    save_checkpoint(newest, replace(load_checkpoint(newest), training=()))  # as an older version wrote it
+    assert run_training(hardnet, negative, out, Progress(), conditions=EXACT, resume=True) == out
     with pytest.raises(DataError, match="no run to resume"):
         run_training(hardnet, small_set, tmp_path / "none", Progress(), conditions=EXACT, resume=True)
 

@@ -16,7 +16,14 @@ from keypatch.patches import PatchSet
 from keypatch.progress import Progress
 from keypatch.sampling import AdaptivePairs, RandomPairs
 from keypatch.training import SGD, Linear, Recipe
-from keypatch.training.checkpoints import Checkpoint, find_checkpoints, load_checkpoint, load_run_weights
+from keypatch.training.checkpoints import (
+    Checkpoint,
+    find_checkpoints,
+    find_kept,
+    load_checkpoint,
+    load_run_weights,
+    milestone_path,
+)
 from keypatch.training.conditions import Conditions
 from keypatch.training.loop import run_training
 
@@ -176,6 +183,19 @@ def test_milestones_hold_the_weights_of_their_step_and_stay(hynet: Recipe, small
         wanted = load_run_weights(folder)[1].state_dict()  # the moving average, as of every run that has one
         assert spec == recipe.network and load_checkpoint(kept[name]).step == newest(folder).step
         assert all(torch.equal(tensor, wanted[entry]) for entry, tensor in network.state_dict().items())
+
+
+def test_milestones_closer_than_a_percent_are_files_of_their_own(
+    hardnet: Recipe, small_set: PatchSet, tmp_path: Path
+) -> None:
+    shares = (0.001, 0.002, 0.005, 0.07, 0.29, 0.295, 0.995, 1.0)  # 100 * 0.07 and 100 * 0.29 are not quite integers
+    names = ["at-000.1", "at-000.2", "at-000.5", "at-007", "at-029", "at-029.5", "at-099.5", "at-100"]
+    assert [milestone_path(tmp_path, share).stem for share in shares] == names
+    recipe = replace(hardnet, pairs=16 * 200)
+    conditions = replace(EXACT, keep=(0.295, 0.29, 0.995, 1.0), checkpoint_seconds=60.0)
+    run = run_training(recipe, small_set, tmp_path / "run", Progress(), conditions=conditions)
+    assert [path.stem for path in find_kept(run)] == ["at-029", "at-029.5", "at-099.5", "at-100"]  # oldest first
+    assert [load_checkpoint(path, groups=()).step for path in find_kept(run)] == [58, 59, 199, 200]
 
 
 @pytest.mark.parametrize("candidates", ["all", "memory"])

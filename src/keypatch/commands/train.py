@@ -6,7 +6,7 @@ from pathlib import Path
 
 from torch import Tensor
 
-from keypatch.commands.validation import open_validations
+from keypatch.commands.validation import find_trained_on, open_validations
 from keypatch.errors import DataError, RecipeError
 from keypatch.files import safe_name
 from keypatch.images import listed
@@ -17,9 +17,9 @@ from keypatch.patches.image_folders import SIDE
 from keypatch.patches.layouts import EMBEDDED
 from keypatch.patches.online_products import choose_list
 from keypatch.patches.patch_set import JoinedSets
-from keypatch.patches.sources import TrainingSet
+from keypatch.patches.sources import TrainingSet, remember
 from keypatch.progress import Callback, Progress
-from keypatch.recipes import as_published, find_recipe
+from keypatch.recipes import as_published, find_recipe, form_of
 from keypatch.settings import apply_settings
 from keypatch.training import Recipe
 from keypatch.training.conditions import Conditions
@@ -59,7 +59,8 @@ def train(
     out: the run folder, runs/<recipe> unless given.
     conditions: how the run is computed, and what is kept of it.
     validation: folders with pair lists or with strips of HPatches (with `split`, its test part), scored ten times
-        during the run, or after every `keep_every` pairs, and never used otherwise.
+        during the run, or after every `keep_every` pairs, and never used otherwise. A set that is trained on itself
+        is scored too, with a note that says so.
     start_from: a zoo name, run folder, checkpoint or weight file whose network has the recipe's shape; for a network
         of `image_network`, also a file with the tensors of its module (safetensors, or a state_dict saved by torch).
     teacher: any descriptor; the loss then also pulls the network's descriptors towards the teacher's (`Distillation`).
@@ -107,6 +108,11 @@ def train(
             progress.note(f"{source.name}: {skipped:,} points with a single patch are not used for training.")
         if value.needs_weights and start_from is None and resume is None:
             raise RecipeError(f"{value.name} starts from a trained network. Name one with --from.")
+        trained_before = _trained_before(start_from if resume is None else None, teacher)
+        validations = open_validations(origin.validation, origin.split)
+        if validations:
+            for note in find_trained_on(validations, [*trained_before, *remember(source)]):
+                progress.note(note)
         return run_training(
             value,
             source,
@@ -115,10 +121,11 @@ def train(
             conditions=origin.conditions,
             resume=resume is not None,
             weights=_weights(start_from, value, progress) if start_from is not None and resume is None else None,
-            trained_before=_trained_before(start_from if resume is None else None, teacher),
-            validate=open_validations(origin.validation, origin.split),
+            trained_before=trained_before,
+            validate=validations,
             origin=origin,
             ranks=ranks,
+            form=form_of(value),
             teacher=load(teacher, str(ranks.device(origin.conditions.device))) if teacher is not None else None,
         )
 

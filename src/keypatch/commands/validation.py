@@ -1,11 +1,12 @@
 """The validation sets of a training: pair lists, or strips of HPatches."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from keypatch.benchmarks.contamination import Contamination, seen_patches, seen_strips
 from keypatch.benchmarks.hpatches.descriptors import StripDescriptors, StripPatches
 from keypatch.benchmarks.hpatches.matching import match_strips
 from keypatch.benchmarks.hpatches.strips import EVERY, Strips, find_strips
@@ -15,6 +16,7 @@ from keypatch.patches import open_patches
 from keypatch.patches.hpatches import STRIPS
 from keypatch.patches.layouts import EMBEDDED, find_layout
 from keypatch.patches.phototour import find_pair_lists
+from keypatch.patches.sources import TrainingSet
 from keypatch.training.validation import PairValidation, Validation, describe_now
 
 
@@ -48,6 +50,27 @@ def open_validations(places: Sequence[str], split: str | None = None) -> list[Va
     if twice := [name for name in names if names.count(name) > 1]:
         raise DataError(f'Two validation sets are called "{twice[0]}". Rename the folder of one of them.')
     return opened
+
+
+@dataclass(frozen=True)
+class _Trained:
+    """A descriptor to be, as far as tests for training data know it."""
+
+    training: tuple[TrainingSet, ...]
+
+
+def find_trained_on(validations: Sequence[Validation], training: Sequence[TrainingSet]) -> Iterator[str]:
+    """A sentence for each set with images that are trained on, or were by what the training starts from."""
+    descriptor = _Trained(tuple(training))
+    for each in validations:
+        seen: Contamination | None = None
+        if isinstance(each, PairValidation):
+            seen = seen_patches(descriptor, each.patches)
+        elif isinstance(each, StripValidation):
+            seen = seen_strips(descriptor, each.strips.folder, each.strips.names)
+        if seen:
+            part = "" if seen.trained_on == seen.images else f" ({seen.trained_on:,} of its {seen.images:,} images)"
+            yield f"{each.name} is trained on{part}: as a validation set it says nothing about other data."
 
 
 def _open(place: str, split: str | None) -> Validation:

@@ -27,7 +27,7 @@ from keypatch.recipes.hardnet import HARDNET
 from keypatch.recipes.hynet import HYNET
 from keypatch.recipes.sdgmnet import SDGMNET
 from keypatch.recipes.sosnet import SOSNET
-from keypatch.settings import apply_settings, choose_from
+from keypatch.settings import apply_settings, choose_from, differing
 from keypatch.training import Recipe
 from keypatch.training.recipe import TYPES
 from keypatch.training.recipe_files import read_recipe
@@ -58,6 +58,9 @@ RECIPES: dict[str, Recipe] = table(
 PUBLISHED: Mapping[str, tuple[str, ...]] = {
     name: settings for file in _FILES.values() for name, settings in getattr(file, "PUBLISHED", {}).items()
 }
+
+_NOT_OF_THE_FORM = ("name", "pairs", "seed")
+_TOLD = 3
 
 
 def find_recipe(name: str | Path) -> Recipe:
@@ -95,6 +98,26 @@ def as_published(recipe: Recipe) -> Recipe:
     return replace(apply_settings(recipe, settings, TYPES), published=True)
 
 
+def form_of(recipe: Recipe) -> str:
+    """Whether a recipe's scores compare with the paper's: `Recipe.form`, and where it is no longer as published.
+
+    Budget, seed and name aside. Of many fields that differ three are named.
+
+    >>> from dataclasses import replace
+    >>> form_of(replace(as_published(HYNET), average=0.9))
+    'as published, but with average=0.9'
+    """
+    if not recipe.published:
+        return recipe.form
+    if recipe.name not in PUBLISHED:
+        return "as published, but renamed"
+    names = {"augment.detector_noise": "detector noise "}
+    settings = [each.partition("=") for each in differing(recipe, as_published(RECIPES[recipe.name]), TYPES)]
+    changed = [names.get(path, f"{path}=") + value for path, _, value in settings if path not in _NOT_OF_THE_FORM]
+    told = [*changed[:_TOLD], *([f"and {len(changed) - _TOLD} more"] if len(changed) > _TOLD else [])]
+    return f"as published, but with {', '.join(told)}" if told else "as published"
+
+
 __all__ = [
     "HARDNET",
     "HYNET",
@@ -105,4 +128,5 @@ __all__ = [
     "SOSNET",
     "as_published",
     "find_recipe",
+    "form_of",
 ]

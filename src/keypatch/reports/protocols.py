@@ -17,9 +17,9 @@ from keypatch.benchmarks.result import FORMAT, Result
 from keypatch.benchmarks.scores import find_score
 from keypatch.benchmarks.table import headline_scores
 from keypatch.errors import DataError, KeypatchError
-from keypatch.files import parse_json, read_json, read_text
-
-LOG = "log.jsonl"
+from keypatch.files import read_json
+from keypatch.training.run_folder import LOG as LOG
+from keypatch.training.run_folder import read_log
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +71,8 @@ def read_sources(places: Iterable[str | Path | Result]) -> Sources:
                 continue
             named = file == path
             try:
-                read = _read_log(file) if file.name == LOG and not named else _read_result(file, named)
+                is_log = file.name == LOG and not named
+                read = tuple(read_log(file.parent)) if is_log else _read_result(file, named)
             except KeypatchError as error:
                 problems[file] = str(error)
             else:
@@ -111,14 +112,6 @@ def _read_result(path: Path, named: bool) -> Result | None:
     """None for a file of another kind, unless it was named."""
     value = read_json(path)
     return Result.from_json(value, str(path)) if named or FORMAT.is_of(value) else None
-
-
-def _read_log(path: Path) -> tuple[dict[str, Any], ...]:
-    records = []
-    for line in read_text(path).splitlines():
-        with suppress(ValueError):  # a line cut off when the process was killed
-            records.append(parse_json(line))
-    return tuple(record for record in records if isinstance(record, dict))
 
 
 def _form(run: Path) -> str:

@@ -105,8 +105,9 @@ def checkpoint_path(run: Path, step: int) -> Path:
 
 
 def milestone_path(run: Path, share: float) -> Path:
-    """The weights after a share of the run, which later checkpoints do not replace."""
-    return run / "checkpoints" / f"at-{round(100 * share):03d}.safetensors"
+    """The weights after a share of the run, which later checkpoints do not replace: at-025, at-000.1 for 0.001."""
+    whole, _, part = f"{100 * share:.6f}".rstrip("0").partition(".")
+    return run / "checkpoints" / f"at-{whole:0>3}{'.' * bool(part)}{part}.safetensors"
 
 
 def epoch_path(run: Path, pairs: int) -> Path:
@@ -117,7 +118,8 @@ def epoch_path(run: Path, pairs: int) -> Path:
 def find_kept(run: Path) -> list[Path]:
     """The weights that a run was told to keep: after shares of it, then after epochs, each oldest first."""
     folder = run / "checkpoints"
-    return [*sorted(folder.glob("at-*.safetensors")), *sorted(folder.glob("pairs-*.safetensors"))]
+    milestones = sorted(folder.glob("at-*.safetensors"), key=lambda file: file.stem)  # at-025 before at-025.5
+    return [*milestones, *sorted(folder.glob("pairs-*.safetensors"))]
 
 
 def load_run_weights(path: Path) -> tuple[NetworkSpec, PatchNetwork]:

@@ -40,9 +40,7 @@ class Epochs:
 
     def to_json(self) -> dict[str, Any]:
         last, best, mean = self.last._asdict(), self.best._asdict(), self.mean_of_best()
-        return {"score": self.score, "last": last, "best": best} | (
-            {} if mean is None else {f"mean of the {BEST} best": mean}
-        )
+        return {"last": last, "best": best} | ({} if mean is None else {f"mean of the {BEST} best": mean})
 
     def _best_first(self) -> list[Epoch]:
         sign = 1 if is_error(self.score) else -1
@@ -57,6 +55,7 @@ def is_error(score: str) -> bool:
 def read_epochs(records: Iterable[Mapping[str, Any]]) -> list[Epochs]:
     """Of every set that the records of a log hold scores of, and the mean of those of a kind, as papers print it.
 
+    Sets of which one has several scores of a kind, on several pair lists, have no mean.
     Records of an older version hold the FPR95 of a set without a name, in %.
     """
     found: dict[tuple[str, str], list[Epoch]] = {}
@@ -78,9 +77,10 @@ def _means(every: Sequence[Epochs]) -> list[Epochs]:
         kinds.setdefault(each.score.partition(".")[0], []).append(each)
     made = []
     for kind, members in kinds.items():
+        sets = {each.of for each in members}
         tables = [dict(each.epochs) for each in members]
         shared = [pairs for pairs in tables[0] if all(pairs in table for table in tables)]
-        if len(members) > 1 and shared:
+        if len(members) == len(sets) > 1 and shared:
             means = tuple(Epoch(pairs, sum(table[pairs] for table in tables) / len(tables)) for pairs in shared)
             score = members[0].score if len({each.score for each in members}) == 1 else kind
             made.append(Epochs(f"mean of {len(members)} sets", score, means))

@@ -61,12 +61,14 @@ def run_training(
     origin: Origin | None = None,
     ranks: Ranks = ALONE,
     teacher: Teacher | None = None,
+    form: str | None = None,
 ) -> Path:
     """Train `recipe` on `source` into the run folder `out`; `weights` are a state dict to start from.
 
     They become the checkpoint of step 0, so that a run resumes from them whatever becomes of their file.
     `trained_before` are the sets that those weights, or the teacher, saw. `origin` is recorded in the folder of a new
-    run. Of several `ranks` the first writes the folder and reports; a run that torchrun has started again resumes.
+    run, `form` in its card, by default what the recipe knows of itself. Of several `ranks` the first writes the folder
+    and reports; a run that torchrun has started again resumes.
 
     Raises:
         Interrupted: Ctrl-C or SIGTERM, after saving a checkpoint.
@@ -84,7 +86,8 @@ def run_training(
     device = ranks.device(conditions.device)  # a wrong choice is told before anything is written
     choose_precision(conditions.precision, device)
     choose_compile(conditions.compile, device, per_patch=False)
-    training = [*trained_before, *remember(source)]
+    sets = remember(source)
+    training = [*trained_before, *sets]
     gpus = range(torch.cuda.device_count())
     with ExitStack() as held, torch.random.fork_rng(gpus), _threads(conditions.threads):
         folder, checkpoint = None, None
@@ -101,6 +104,7 @@ def run_training(
                 folder.start(recipe, origin, checkpoint)
             folder.sign()
         checkpoint = ranks.from_first(checkpoint)
+        _check_same_data(checkpoint, _hashes(source, teacher), sets)
         told = ranks.progress(Progress.of(progress))
         trainer = _Trainer(
             recipe,
@@ -115,6 +119,7 @@ def run_training(
             ranks=ranks,
             out=out,
             teacher=teacher,
+            form=form or recipe.form,
         )
         trainer.train()
     return out
@@ -209,9 +214,11 @@ class _Trainer:
         ranks: Ranks,
         out: Path,
         teacher: Teacher | None = None,
+        form: str,
     ) -> None:
         self.recipe, self.folder, self.progress, self.validate = recipe, folder, progress, validate
         self.conditions, self.draw, self.ranks, self.out = conditions, draw, ranks, out
+        self.form = form
         known = [*(checkpoint.training if checkpoint else ()), *training]
         self.training = tuple({each.identity: each for each in known}.values())
         self.device = ranks.device(conditions.device)
@@ -220,7 +227,6 @@ class _Trainer:
         if self.device.type == "cpu":
             keep_heap()
         self.hashes = _hashes(source, teacher)
-        _check_same_hashes(checkpoint, self.hashes)
         torch.manual_seed(recipe.seed)
         self.network: PatchNetwork = recipe.network.build().to(self.device)
         see_whole_batch(self.network, self.network.layers, ranks, in_parts=conditions.cache_gradients is not None)
@@ -380,7 +386,7 @@ class _Trainer:
             return
         card: dict[str, Any] = {
             "recipe": self.recipe.name,
-            "trained": self.recipe.form,
+            "trained": self.form,
             "data": self.batches.source.name,
             "patches": len(self.batches.source),
             "points": self.batches.classes.count,
@@ -397,7 +403,10 @@ class _Trainer:
         if kept := find_kept(self.folder.path):
             card["kept"] = [f"checkpoints/{path.name}" for path in kept]
         if epochs := read_epochs(read_log(self.folder.path)):
-            card["validation"] = {each.of: each.to_json() for each in epochs}
+            card["validation"] = {
+                of: {each.score: each.to_json() for each in epochs if each.of == of}
+                for of in dict.fromkeys(each.of for each in epochs)
+            }
         write_json(self.folder.path / "card.json", card)
 
 
@@ -407,9 +416,13 @@ def _hashes(source: PatchSource, teacher: Teacher | None) -> dict[str, str]:
     return data if teacher is None else {**data, "teacher": hash_of(teacher)}
 
 
-def _check_same_hashes(checkpoint: Checkpoint | None, hashes: Mapping[str, str]) -> None:
-    before = checkpoint.provenance.get("hashes", {}) if checkpoint else {}
-    if before.get("data", hashes["data"]) != hashes["data"]:
+def _check_same_data(checkpoint: Checkpoint | None, hashes: Mapping[str, str], sets: Sequence[TrainingSet]) -> None:
+    """The hash of the data is of point ids alone; the sets tell of the patches, where the checkpoint knows them."""
+    if checkpoint is None:
+        return
+    before, known = checkpoint.provenance.get("hashes", {}), {each.identity for each in checkpoint.training}
+    same_sets = not known or known.issuperset(each.identity for each in sets)
+    if before.get("data", hashes["data"]) != hashes["data"] or not same_sets:
         raise DataError("The run was started on other data. To resume it, give the same --data, in the same order.")
     if "teacher" in before and before["teacher"] != hashes.get("teacher"):
         raise DataError("The run was started with another teacher. To resume it, name the same one with --teacher.")

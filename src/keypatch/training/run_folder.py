@@ -9,7 +9,17 @@ from pathlib import Path
 from typing import Any
 
 from keypatch.errors import KeypatchError, MissingExtra
-from keypatch.files import PARTIAL_SUFFIX, Format, lock, make_folder, parse_json, reason, write_json, write_text
+from keypatch.files import (
+    PARTIAL_SUFFIX,
+    Format,
+    lock,
+    make_folder,
+    parse_json,
+    reading,
+    reason,
+    write_json,
+    write_text,
+)
 from keypatch.settings import build, to_plain
 from keypatch.training.checkpoints import (
     KEPT,
@@ -88,9 +98,15 @@ def read_origin(run: Path) -> Origin:
 
 
 def read_log(run: Path) -> list[dict[str, Any]]:
-    """The records of a run's log; a line that was cut off when the process was killed is passed over."""
+    """The records of a run's log, a mapping each; a line cut off when the process was killed is passed over.
+
+    Raises:
+        DataError: there is no log, or it cannot be read.
+    """
     records = []
-    for line in (run / LOG).read_text(encoding="utf-8", errors="replace").splitlines():
+    with reading(run / LOG, "log of a run"):
+        lines = (run / LOG).read_text(encoding="utf-8", errors="replace").splitlines()
+    for line in lines:
         with suppress(ValueError):
             records.append(parse_json(line))
     return [record for record in records if isinstance(record, dict)]

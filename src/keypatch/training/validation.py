@@ -1,4 +1,4 @@
-"""Scores during training, on data that are neither trained on nor reported."""
+"""Scores during training, which nothing of the training depends on."""
 
 from dataclasses import dataclass
 from typing import Protocol

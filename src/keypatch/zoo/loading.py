@@ -123,14 +123,15 @@ def load_training(name: str | Path) -> tuple[TrainingSet, ...]:
 
 
 def load_form(name: str | Path) -> str:
-    """Whether anything `load` takes was trained as published or with choices of ours (`Recipe.form`); "" if unknown."""
+    """Whether anything `load` takes was trained as published or with choices of ours (`form_of`); "" if unknown."""
+    from keypatch.recipes import form_of
     from keypatch.training.recipe import TRAINED
     from keypatch.training.recipe_files import recipe_from_toml
 
     if _card(name) is not None or _file(name)[0] != "keypatch-checkpoint":
         return ""
     text = load_card(name)[1]
-    return recipe_from_toml(text, str(name), TRAINED).form if text else ""
+    return form_of(recipe_from_toml(text, str(name), TRAINED)) if text else ""
 
 
 def _file(name: str | Path) -> tuple[str, Path]:

@@ -11,6 +11,7 @@ from keypatch.errors import DataError
 from keypatch.files import hash_file
 from keypatch.networks import NetworkSpec, PatchNetwork, load_published, load_weights, read_weights_card
 from keypatch.patches.sources import TrainingSet
+from keypatch.recipes import form_of
 from keypatch.training import Recipe
 from keypatch.training.checkpoints import Checkpoint, find_checkpoints, find_kept, load_checkpoint
 from keypatch.training.recipe import TRAINED
@@ -137,7 +138,7 @@ def _card_facts(card: Card) -> Findings:
 
 def _recipe_facts(recipe: Recipe) -> Findings:
     yield "recipe", recipe.name
-    yield "form", recipe.form
+    yield "form", form_of(recipe)
     yield "network", str(recipe.network)
     yield "loss", " + ".join(str(term) for term in recipe.loss)
     yield "optimizer", f"{recipe.optimizer}, {recipe.schedule}"

@@ -19,7 +19,7 @@ from keypatch.studies.table import PAPERS_LIST
 from keypatch.studies.ubc.page import write_ubc_page
 from keypatch.studies.ubc.table import SETS, UNTRAINED, TrainTest, UbcRow, UbcTable, load_ubc_rows, result_file
 from keypatch.training import Recipe
-from keypatch.training.checkpoints import Checkpoint, find_checkpoints, find_kept, load_checkpoint
+from keypatch.training.checkpoints import Checkpoint, find_kept, load_checkpoint, newest_checkpoint
 from keypatch.zoo import load
 from keypatch.zoo.cards import HANDMADE
 
@@ -146,7 +146,7 @@ def _check_row(row: UbcRow, tests: Sequence[TestData], jobs: Sequence[ScoringJob
                 )
             if known and (split.train, step) not in known:
                 raise KeypatchError(
-                    f"{result_file(folder, row.name, split, step)} is from a checkpoint that these runs do not have. "
+                    f"{result_file(folder, row.name, split, step)} is from a checkpoint that these runs did not keep. "
                     f"Choose another name with --name, or move {folder / 'results' / row.name} away."
                 )
 
@@ -211,8 +211,11 @@ def _open_run(place: str | Path, sets: Mapping[str, PatchSet]) -> TrainedRun:
 
 
 def _checkpoints(folder: Path) -> dict[int, Path]:
-    """Milestones and the newest checkpoints; what is kept under two names is taken once."""
-    files = [*find_kept(folder), *find_checkpoints(folder)]
+    """What the run was told to keep, and the newest; what is kept under two names is taken once.
+
+    The checkpoint before the newest depends on the speed of the machine.
+    """
+    files = filter(None, [*find_kept(folder), newest_checkpoint(folder)])
     by_step = {load_checkpoint(file, groups=()).step: file for file in files}
     return dict(sorted(by_step.items()))
 
