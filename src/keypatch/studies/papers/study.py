@@ -14,6 +14,7 @@ from keypatch.progress import Callback, Progress
 from keypatch.recipes import PUBLISHED, as_published
 from keypatch.settings import CheckedFields, apply_settings, option
 from keypatch.studies.cost import ArmCost
+from keypatch.studies.methods import OPTIONS
 from keypatch.studies.page import write_study_page
 from keypatch.studies.papers import ours as scores
 from keypatch.studies.papers import photos as on_photos
@@ -28,7 +29,7 @@ from keypatch.studies.papers.photos import Photos
 from keypatch.studies.papers.plan import Plan, Row, slug
 from keypatch.studies.rows import Scores, Trial, load_trials
 from keypatch.studies.scoring import TestData, open_tests, open_training
-from keypatch.studies.study import SHARES, Arm, run_study
+from keypatch.studies.study import SHARES, Arm, check_settings, run_study
 from keypatch.studies.table import Table
 from keypatch.training import Recipe
 from keypatch.training.conditions import Conditions
@@ -36,7 +37,6 @@ from keypatch.training.recipe import TYPES
 from keypatch.zoo import load
 
 TENTHS = tuple(tenth / 10 for tenth in range(1, 11))  # of a run, at which curves along it are scored
-OPTIONS = {"pairs": "--pairs", "seed": "--seed", "sampler.pairs": "--batch"}  # what the setup says, not --set
 ON_PHOTOS = ("models", "poses", "matches")
 # Where nothing but the end is shown, nothing else is scored.
 SHARES_OF = {"run": TENTHS, "gradients": TENTHS, "splits": (1.0,), "bars": (1.0,), "roc": (1.0,), "pr": (1.0,)}
@@ -61,10 +61,7 @@ class PaperSetup(CheckedFields):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for setting in self.settings:
-            path = setting.partition("=")[0].strip()
-            if path in OPTIONS:
-                raise RecipeError(f"--set {setting}: this is the same for all rows of a plan. Use {OPTIONS[path]}.")
+        check_settings(self.settings, OPTIONS)
 
 
 def study_paper(
