@@ -103,7 +103,6 @@ def form_of(recipe: Recipe) -> str:
 
     Budget, seed and name aside. Of many fields that differ three are named.
 
-    >>> from dataclasses import replace
     >>> form_of(replace(as_published(HYNET), average=0.9))
     'as published, but with average=0.9'
     """

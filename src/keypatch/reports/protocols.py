@@ -18,8 +18,7 @@ from keypatch.benchmarks.scores import find_score
 from keypatch.benchmarks.table import headline_scores
 from keypatch.errors import DataError, KeypatchError
 from keypatch.files import read_json
-from keypatch.training.run_folder import LOG as LOG
-from keypatch.training.run_folder import read_log
+from keypatch.training.run_folder import LOG, read_log
 
 
 @dataclass(frozen=True, eq=False)

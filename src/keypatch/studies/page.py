@@ -10,6 +10,7 @@ import jinja2
 from keypatch.benchmarks.contamination import MARK
 from keypatch.benchmarks.scores import find_score
 from keypatch.files import write_text
+from keypatch.recipes import form_of
 from keypatch.reports.published import published_recipes
 from keypatch.studies.rows import Trial
 from keypatch.studies.scoring import EMBEDDED_TEST
@@ -47,7 +48,7 @@ def _values(table: Table, lines: Sequence[Line], budgets: Mapping[str, tuple[str
     """What the pages of all studies show; `budgets` stand in the table where they differ."""
     rows, columns = [row for line in lines for row in line.rows], main_columns(table)
     differ = len({*budgets.values()}) > 1
-    forms = {line.label: line.recipe.form if line.recipe else "-" for line in lines}
+    forms = {line.label: form_of(line.recipe) if line.recipe else "-" for line in lines}
     several = len({*forms.values()}) > 1
     ends = [
         [
