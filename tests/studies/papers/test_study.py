@@ -94,7 +94,8 @@ def cells_of_ours(page: PaperPage) -> list[str]:
 )
 def test_a_plan_runs_to_its_end(name: str, sets: list[Path], small_set: Path, strips: Path, tmp_path: Path) -> None:
     plan = PLANS[name]
-    setup = replace(TINY, pairs=1024) if plan.varies_batch else TINY
+    thin = ("network.width=4", "network.dim=16")
+    setup = replace(TINY, pairs=1024, settings=thin) if plan.varies_batch else TINY
     data: Any = [sets[0], sets[1]] if plan.each else sets[0]
     data = "embedded" if plan.varies_batch else data  # batches of 1,024 points
     more: dict[str, Any] = {} if data == "embedded" else {"tests": [small_set, *sets[1:]] if plan.mean else [small_set]}
