@@ -214,7 +214,7 @@ def test_rows_of_a_folder_differ_in_recipe_batch_budget_and_any_field(
     assert (read_recipe(run).pairs, read_recipe(run).sampler.pairs) == (96, 16)
     page = (tmp_path / "study" / "table.md").read_text()
     assert "| arm | pairs | batch | d |" in page
-    assert page.index("| sosnet pairs=96 sampler.pairs=16 |") < page.index("| sosnet pairs=64 sampler.pairs=32 |")
+    assert page.index("| sosnet pairs=64 sampler.pairs=32 |") < page.index("| sosnet pairs=96 sampler.pairs=16 |")
     entry = next(
         each
         for each in json.loads((tmp_path / "study" / "table.json").read_text())["lines"]

@@ -106,7 +106,7 @@ def trainer_of(
     source, out = small_set(), Path("nowhere")
     log: Any = lambda record: None  # noqa: E731
     trainer = _Trainer(
-        recipe, source, None, Progress(), conditions, (), log, None, (), ranks=ranks, out=out, teacher=teacher
+        recipe, source, None, Progress(), conditions, (), log, None, (), ranks=ranks, out=out, teacher=teacher, form=""
     )
     if double:
         trainer.network.double()
